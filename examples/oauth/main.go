@@ -16,7 +16,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -60,6 +59,10 @@ func main() {
 
 // run serves until ctx ends.
 func run(ctx context.Context, out io.Writer, m mode) (err error) {
+	resource, err := parseResource(m.resource)
+	if err != nil {
+		return err
+	}
 	people, err := readPeople(m.people)
 	if err != nil {
 		return err
@@ -79,10 +82,8 @@ func run(ctx context.Context, out io.Writer, m mode) (err error) {
 	}}
 	options := taskserver.Options{
 		Store: store, Context: people.addPerson,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	}
-	if public, err := url.Parse(m.resource); err == nil {
-		options.AllowedHosts = []string{public.Hostname()} // a proxy on this machine may keep the name
+		AllowedHosts: []string{resource.Hostname()}, // a proxy on this machine may keep the name
+		Logger:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	tasks, err := taskserver.New(options, releases.ReleasesTools(impl))
 	if err != nil {
@@ -93,7 +94,7 @@ func run(ctx context.Context, out io.Writer, m mode) (err error) {
 
 	mux := http.NewServeMux()
 	o := oauth{
-		resource: m.resource, audience: m.audience, issuer: m.issuer, jwks: m.jwks,
+		resource: resource, audience: m.audience, issuer: m.issuer, jwks: m.jwks,
 		scopes: []string{scopeReleases}, toolScopes: toolScopes,
 	}
 	handler, err := o.protect(ctx, mux, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))

@@ -22,9 +22,8 @@ import (
 
 // oauth makes a server a resource server of OAuth 2: it takes the access tokens of one authorization server.
 type oauth struct {
-	// resource is the URL by which clients call the server, such as https://releases.example.com/mcp. Behind a proxy it
-	// is that of the proxy.
-	resource string
+	// resource is the URL by which clients call the server, see parseResource. Behind a proxy it is that of the proxy.
+	resource *url.URL
 	// audience is the audience that tokens must have. If it is empty, it is resource, as the MCP specification has it.
 	audience string
 	// issuer is the authorization server, exactly as it names itself in its tokens.
@@ -37,16 +36,21 @@ type oauth struct {
 	toolScopes map[string][]string
 }
 
+// parseResource reads the URL by which clients call the server, such as https://releases.example.com/mcp.
+func parseResource(text string) (*url.URL, error) {
+	resource, err := url.Parse(text)
+	if err != nil || resource.Host == "" || resource.Scheme != "https" && resource.Scheme != "http" || resource.RawQuery != "" || resource.Fragment != "" {
+		return nil, fmt.Errorf("the resource %q is not the URL of a server: give the one that clients call, such as https://releases.example.com/mcp", text)
+	}
+	return resource, nil
+}
+
 // metadataPath is the path of the metadata of a resource at the root of its host (RFC 9728, section 3.1).
 const metadataPath = "/.well-known/oauth-protected-resource"
 
 // protect puts the check of tokens in front of the handler of gosdk.NewHandler. It adds the metadata, by which clients
 // find the authorization server, to mux. The keys are read until ctx ends.
 func (o oauth) protect(ctx context.Context, mux *http.ServeMux, handler http.Handler) (http.Handler, error) {
-	resource, err := url.Parse(o.resource)
-	if err != nil || resource.Host == "" || resource.Scheme != "https" && resource.Scheme != "http" || resource.RawQuery != "" || resource.Fragment != "" {
-		return nil, fmt.Errorf("the resource %q is not the URL of a server: give the one that clients call, such as https://releases.example.com/mcp", o.resource)
-	}
 	if o.issuer == "" || o.jwks == "" {
 		return nil, errors.New("the authorization server is not known: give its issuer and the URL of its keys")
 	}
@@ -55,17 +59,17 @@ func (o oauth) protect(ctx context.Context, mux *http.ServeMux, handler http.Han
 		return nil, err
 	}
 	metadata := auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
-		Resource:               o.resource,
+		Resource:               o.resource.String(),
 		AuthorizationServers:   []string{o.issuer},
 		ScopesSupported:        o.scopes,
 		BearerMethodsSupported: []string{"header"},
 	})
-	path := strings.TrimSuffix(metadataPath+resource.EscapedPath(), "/")
+	path := strings.TrimSuffix(metadataPath+o.resource.EscapedPath(), "/")
 	mux.Handle(path, metadata)
 	if path != metadataPath {
 		mux.Handle(metadataPath, metadata) // for clients that look only there
 	}
-	metadataURL := resource.Scheme + "://" + resource.Host + path
+	metadataURL := o.resource.Scheme + "://" + o.resource.Host + path
 	admit := gosdk.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{ResourceMetadataURL: metadataURL, Scopes: o.scopes})
 	return admit(gosdk.RequireToolScopes(handler, o.toolScopes, metadataURL)), nil
 }
@@ -109,7 +113,7 @@ func (o oauth) newVerifier(ctx context.Context) (auth.TokenVerifier, error) {
 	}
 	audience := o.audience
 	if audience == "" {
-		audience = o.resource
+		audience = o.resource.String()
 	}
 	parser := jwt.NewParser(jwt.WithValidMethods(algorithms), jwt.WithIssuer(o.issuer), jwt.WithAudience(audience),
 		jwt.WithExpirationRequired(), jwt.WithLeeway(10*time.Second)) // for clocks that differ

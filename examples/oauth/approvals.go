@@ -66,10 +66,13 @@ func (a *approvals) await(ctx context.Context, id string) (releases.Decision, er
 	defer tick.Stop()
 	for {
 		d, err := a.decision(ctx, id)
-		if err != nil || d.By != "" {
-			return d, err
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return d, errors.New("the request for approval is gone")
+		case err == nil && d.By != "":
+			return d, nil
 		}
-		select {
+		select { // another error may pass, and is no reason to end what has waited for days
 		case <-tick.C:
 		case <-ctx.Done():
 			return d, context.Cause(ctx)

@@ -37,7 +37,7 @@ type authServer struct {
 	reads     int          // how often the keys were read
 	clients   map[string][]string
 	grants    map[string]grant // by code and by refresh token
-	asked     []string         // the scopes of each authorization request
+	asked     []string         // the scopes of each authorization request, sorted
 }
 
 type signingKey struct {
@@ -55,7 +55,7 @@ type grant struct {
 func startAuthServer(t *testing.T, rights map[string][]string) *authServer {
 	t.Helper()
 	as := &authServer{t: t, rights: rights, clients: map[string][]string{}, grants: map[string]grant{}}
-	as.rotate()
+	as.keys = []signingKey{{rand.Text(), makeKey(t)}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server", as.serveMetadata)
 	mux.HandleFunc("GET /jwks", as.serveKeys)
@@ -67,13 +67,20 @@ func startAuthServer(t *testing.T, rights map[string][]string) *authServer {
 	return as
 }
 
+// makeKey makes a key to sign with.
+func makeKey(t *testing.T) *rsa.PrivateKey {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
 // rotate makes a new key, which signs from now on.
 func (as *authServer) rotate() {
 	as.t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		as.t.Fatal(err)
-	}
+	key := makeKey(as.t)
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	as.keys = append(as.keys, signingKey{rand.Text(), key})
@@ -140,8 +147,10 @@ func (as *authServer) authorize(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "bad request: "+r.URL.RawQuery, http.StatusBadRequest)
 		return
 	}
-	as.asked = append(as.asked, q.Get("scope"))
-	for _, scope := range strings.Fields(q.Get("scope")) {
+	scopes := strings.Fields(q.Get("scope"))
+	slices.Sort(scopes)
+	as.asked = append(as.asked, strings.Join(scopes, " "))
+	for _, scope := range scopes {
 		if slices.Contains(as.rights[g.user], scope) {
 			g.scopes = append(g.scopes, scope)
 		}

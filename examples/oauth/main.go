@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -34,6 +35,7 @@ import (
 type mode struct {
 	addr, dir, people                string
 	resource, audience, issuer, jwks string
+	scopes                           string
 	pace                             time.Duration
 }
 
@@ -44,6 +46,7 @@ func main() {
 	flag.StringVar(&m.issuer, "issuer", "", "take the tokens of this authorization `server`, named as in its tokens")
 	flag.StringVar(&m.jwks, "jwks", "", "the `URL` of its keys: jwks_uri in its metadata")
 	flag.StringVar(&m.audience, "audience", "", "the `audience` of the tokens, if it is not the resource")
+	flag.StringVar(&m.scopes, "scopes", scopeReleases, "the `scopes` that hosts ask for when a user signs in, with blanks between them; for others they ask later")
 	flag.StringVar(&m.people, "people", "people.json", "the `file` that says who may ship which services")
 	flag.StringVar(&m.dir, "dir", ".", "keep the tasks and the approvals in this `directory`")
 	flag.DurationVar(&m.pace, "pace", time.Second, "look this `often` whether a release was approved")
@@ -95,7 +98,7 @@ func run(ctx context.Context, out io.Writer, m mode) (err error) {
 	mux := http.NewServeMux()
 	o := oauth{
 		resource: resource, audience: m.audience, issuer: m.issuer, jwks: m.jwks,
-		scopes: []string{scopeReleases}, toolScopes: toolScopes,
+		signIn: strings.Fields(m.scopes), toolScopes: toolScopes,
 	}
 	handler, err := o.protect(ctx, mux, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))
 	if err != nil {

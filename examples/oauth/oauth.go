@@ -30,9 +30,9 @@ type oauth struct {
 	issuer string
 	// jwks is the URL of the authorization server's public keys: jwks_uri in its metadata.
 	jwks string
-	// scopes are what every token needs.
-	scopes []string
-	// toolScopes are what a token needs to call a tool, by the name of the tool.
+	// signIn are the scopes that hosts ask their users for when they sign in.
+	signIn []string
+	// toolScopes are what a token needs to call a tool, by the name of the tool. Hosts can ask for them later.
 	toolScopes map[string][]string
 }
 
@@ -61,7 +61,7 @@ func (o oauth) protect(ctx context.Context, mux *http.ServeMux, handler http.Han
 	metadata := auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
 		Resource:               o.resource.String(),
 		AuthorizationServers:   []string{o.issuer},
-		ScopesSupported:        o.scopes,
+		ScopesSupported:        o.signIn,
 		BearerMethodsSupported: []string{"header"},
 	})
 	path := strings.TrimSuffix(metadataPath+o.resource.EscapedPath(), "/")
@@ -70,7 +70,7 @@ func (o oauth) protect(ctx context.Context, mux *http.ServeMux, handler http.Han
 		mux.Handle(metadataPath, metadata) // for clients that look only there
 	}
 	metadataURL := o.resource.Scheme + "://" + o.resource.Host + path
-	admit := gosdk.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{ResourceMetadataURL: metadataURL, Scopes: o.scopes})
+	admit := gosdk.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{ResourceMetadataURL: metadataURL})
 	return admit(gosdk.RequireToolScopes(handler, o.toolScopes, metadataURL)), nil
 }
 

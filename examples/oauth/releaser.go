@@ -13,7 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/examples/oauth/releases"
 )
 
-// The scopes of tokens. Every token needs scopeReleases.
+// The scopes of tokens. Every tool needs scopeReleases.
 const (
 	scopeReleases = "releases"
 	scopeShip     = "releases:ship"

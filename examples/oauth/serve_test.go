@@ -86,7 +86,7 @@ func newTestServer(t *testing.T) *testServer {
 func (s *testServer) mode() mode {
 	return mode{
 		addr: "127.0.0.1:0", dir: s.dir, people: filepath.Join(s.dir, "people.json"),
-		resource: s.url, issuer: s.as.URL, jwks: s.as.URL + "/jwks", pace: 5 * time.Millisecond,
+		resource: s.url, issuer: s.as.URL, jwks: s.as.URL + "/jwks", scopes: scopeReleases, pace: 5 * time.Millisecond,
 	}
 }
 

@@ -4,7 +4,8 @@
 // The parameter that the header Mcp-Name repeats.
 const named = { 'tools/call': 'name', 'tasks/get': 'taskId', 'tasks/update': 'taskId', 'tasks/cancel': 'taskId' };
 
-export function rawDispatch(url) {
+// rawDispatch sends to a URL. own returns headers of the host's, such as a token.
+export function rawDispatch(url, own = () => ({})) {
   let last = 0;
   return async ({ method, params }, { signal, context } = {}) => {
     const id = ++last;
@@ -12,6 +13,7 @@ export function rawDispatch(url) {
       method: 'POST',
       headers: {
         ...context?.headers,
+        ...own(),
         'Content-Type': 'application/json',
         Accept: 'application/json, text/event-stream',
         'MCP-Protocol-Version': params._meta['io.modelcontextprotocol/protocolVersion'],

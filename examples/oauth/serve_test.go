@@ -205,14 +205,29 @@ func (s *testServer) post(token, tool string) (*http.Response, string) {
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
+	return send(s.t, r)
+}
+
+// get reads a page, and returns the response with its body.
+func get(t *testing.T, url string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return send(t, r)
+}
+
+func send(t *testing.T, r *http.Request) (*http.Response, string) {
+	t.Helper()
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }() // it has been read
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return response, string(text)
 }

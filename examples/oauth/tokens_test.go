@@ -161,17 +161,13 @@ func TestMetadata(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	for _, path := range []string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"} {
-		response, err := http.Get(s.base + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response, body := get(t, s.base+path)
 		var metadata struct {
 			Resource             string   `json:"resource"`
 			AuthorizationServers []string `json:"authorization_servers"`
 			ScopesSupported      []string `json:"scopes_supported"`
 		}
-		err = json.NewDecoder(response.Body).Decode(&metadata)
-		_ = response.Body.Close() // it has been read
+		err := json.Unmarshal([]byte(body), &metadata)
 		if err != nil || response.Header.Get("Access-Control-Allow-Origin") != "*" {
 			t.Errorf("%s: %v, %v", path, response.Header, err)
 		}

@@ -94,6 +94,7 @@ var untapped = map[string]string{
 	"examples/internal/replicas/proxy_test.go newNumbered":                        "stands behind the proxy and speaks no protocol",
 	"examples/internal/replicas/proxy_test.go TestProxyRepeatsNothing":            "as newNumbered",
 	"examples/internal/replicas/proxy_test.go TestProxyFlushes":                   "as newNumbered",
+	"examples/oauth/authserver_test.go startAuthServer":                           "signs users in, and speaks no MCP",
 	"runtime/internal/chaos/worker_test.go newServer":                             "is killed while it speaks; edgetest and pushtest have the same traffic",
 	"runtime/internal/chaos/lossless_test.go serveHere":                           "as newServer",
 	"runtime/gosdk/example_test.go serveExample":                                  "as ExampleNewHandler",

@@ -66,8 +66,7 @@ func run(ctx context.Context, out io.Writer, m mode) (err error) {
 	if err != nil {
 		return err
 	}
-	people, err := readPeople(m.people)
-	if err != nil {
+	if _, err := os.Stat(m.people); err != nil {
 		return err
 	}
 	approvals, err := openApprovals(ctx, filepath.Join(m.dir, "approvals.db"), m.pace)
@@ -84,7 +83,7 @@ func run(ctx context.Context, out io.Writer, m mode) (err error) {
 		return nil
 	}}
 	options := taskserver.Options{
-		Store: store, Context: people.addPerson,
+		Store: store, Context: directory(m.people).addPerson,
 		AllowedHosts: []string{resource.Hostname()}, // a proxy on this machine may keep the name
 		Logger:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}

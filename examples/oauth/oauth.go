@@ -123,7 +123,11 @@ func (o oauth) newVerifier(ctx context.Context) (auth.TokenVerifier, error) {
 			if err := checkHeader(token.Header); err != nil {
 				return nil, err
 			}
-			return keys.KeyfuncCtx(ctx)(token)
+			key, err := keys.KeyfuncCtx(ctx)(token)
+			if err != nil {
+				return nil, fmt.Errorf("its key %.100q is not one of %s: %w", token.Header["kid"], o.jwks, err)
+			}
+			return key, nil
 		})
 		switch {
 		case errors.Is(err, jwt.ErrTokenUnverifiable):

@@ -27,40 +27,39 @@ var toolScopes = map[string][]string{
 	"decide_approval": {scopeReleases, scopeApprove},
 }
 
-// person is what the server knows of a principal beside its token.
+// directory is a file that says what each principal may do, such as {"alice": {"services": ["billing"]}}. It is read each
+// time, because rights change while a release waits.
+type directory string
+
+// person is the principal of a run.
 type person struct {
-	// Services are those that the person may ship.
-	Services []string `json:"services"`
-}
-
-// people are the persons by principal.
-type people map[string]person
-
-// readPeople reads a file such as {"alice": {"services": ["billing"]}}.
-func readPeople(file string) (people, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	var p people
-	if err := json.Unmarshal(data, &p); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return p, nil
+	name      string
+	directory directory
 }
 
 type personKey struct{}
 
-// addPerson is the option Context of the server: it adds the principal's person to the context of each run. The run may be
-// days after the call, and on another machine.
-func (p people) addPerson(ctx context.Context, principal string) (context.Context, error) {
-	return context.WithValue(ctx, personKey{}, p[principal]), nil
+// addPerson is the option Context of the server: it adds the principal to the context of each run. The run may be days
+// after the call, and on another machine.
+func (d directory) addPerson(ctx context.Context, principal string) (context.Context, error) {
+	return context.WithValue(ctx, personKey{}, person{principal, d}), nil
 }
 
-// checkService returns an error if the person of a run may not ship a service.
-func checkService(ctx context.Context, task *mcptask.Task, service string) error {
-	if person, _ := ctx.Value(personKey{}).(person); !slices.Contains(person.Services, service) {
-		return fmt.Errorf("%s may not ship %s", task.Principal(), service)
+// checkShip returns an error if the person of a run may not ship a service now.
+func checkShip(ctx context.Context, service string) error {
+	p, _ := ctx.Value(personKey{}).(person)
+	data, err := os.ReadFile(string(p.directory))
+	if err != nil {
+		return err
+	}
+	var rights map[string]struct {
+		Services []string `json:"services"`
+	}
+	if err := json.Unmarshal(data, &rights); err != nil {
+		return fmt.Errorf("%s: %w", p.directory, err)
+	}
+	if !slices.Contains(rights[p.name].Services, service) {
+		return fmt.Errorf("%s may not ship %s", p.name, service)
 	}
 	return nil
 }
@@ -74,7 +73,7 @@ type releaser struct {
 
 // ShipRelease implements releases.Releases.
 func (r *releaser) ShipRelease(ctx context.Context, task *mcptask.Task, in releases.Release) (releases.ShipReport, error) {
-	if err := checkService(ctx, task, in.Service); err != nil {
+	if err := checkShip(ctx, in.Service); err != nil {
 		return releases.ShipReport{}, err
 	}
 	decision, err := mcptask.Step(ctx, task, "approval", func(ctx context.Context) (releases.Decision, error) {
@@ -85,6 +84,9 @@ func (r *releaser) ShipRelease(ctx context.Context, task *mcptask.Task, in relea
 	}
 	if !decision.Approved {
 		return releases.ShipReport{}, fmt.Errorf("%s %s was not shipped: %s refused: %s", in.Service, in.Version, decision.By, decision.Reason)
+	}
+	if err := checkShip(ctx, in.Service); err != nil { // days may have passed
+		return releases.ShipReport{}, err
 	}
 	task.Message(ctx, "shipping; approved by "+decision.By)
 	if err := r.ship(ctx, mcptask.StepKey(task, "ship"), in); err != nil {

@@ -132,7 +132,7 @@ func TestKeys(t *testing.T) {
 	s.as.mu.Unlock()
 	for range 30 {
 		response, body := s.post(s.as.sign(jwt.MapClaims{"sub": "alice"}, map[string]any{"kid": rand.Text()}), "list_approvals")
-		if response.StatusCode != http.StatusUnauthorized {
+		if response.StatusCode != http.StatusUnauthorized || !strings.Contains(body, "is not one of "+s.as.URL+"/jwks") {
 			t.Errorf("an unknown key: HTTP %d, %s", response.StatusCode, body)
 		}
 	}

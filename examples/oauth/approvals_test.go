@@ -64,7 +64,7 @@ func TestSecondPerson(t *testing.T) {
 				stop(end)
 
 				stop = s.startProcess()
-				alice, bob = s.connect(revision, "alice", rights["alice"]...), s.connect(revision, "bob", rights["bob"]...)
+				bob = s.connect(revision, "bob", rights["bob"]...)
 				if again := openApproval(t, bob); again != request {
 					t.Errorf("the request is %+v after the restart, and was %+v", again, request)
 				}

@@ -1,3 +1,5 @@
+//go:build long && unix
+
 package main
 
 import (

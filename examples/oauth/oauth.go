@@ -100,12 +100,13 @@ func (s *scopes) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// newVerifier returns the check of an access token. It reads the keys of the authorization server now, each hour, and at
-// most once a minute for a token whose key it does not know.
+// newVerifier returns the check of an access token. It reads the keys of the authorization server now, each ten
+// minutes, and at most once a minute for a token whose key it does not know.
 func (o oauth) newVerifier(ctx context.Context) (auth.TokenVerifier, error) {
 	keys, err := keyfunc.NewDefaultOverrideCtx(ctx, []string{o.jwks}, keyfunc.Override{
 		HTTPTimeout:       10 * time.Second,
 		RateLimitWaitMax:  10 * time.Second,
+		RefreshInterval:   10 * time.Minute,
 		RefreshUnknownKID: rate.NewLimiter(rate.Every(time.Minute), 1),
 	})
 	if err != nil {
@@ -123,7 +124,8 @@ func (o oauth) newVerifier(ctx context.Context) (auth.TokenVerifier, error) {
 			if err := checkHeader(token.Header); err != nil {
 				return nil, err
 			}
-			key, err := keys.KeyfuncCtx(ctx)(token)
+			// A client that leaves must not stop the one reading of the keys in a minute.
+			key, err := keys.KeyfuncCtx(context.WithoutCancel(ctx))(token)
 			if err != nil {
 				return nil, fmt.Errorf("its key %.100q is not one of %s: %w", token.Header["kid"], o.jwks, err)
 			}

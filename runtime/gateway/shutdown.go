@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"sync/atomic"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
@@ -22,7 +23,7 @@ import (
 //     HTTP server.
 //  3. It ends the sessions. A server on standard input and output sees the end of its input, and
 //     returns.
-//  4. It closes the others, such as an Options.Store, one after another.
+//  4. It closes the others, such as an Options.Store, one after another. It skips nil pointers.
 //
 // If ctx ends first, Shutdown closes the HTTP server with its connections and returns the context's
 // error with all others. It then leaves the others open, because handlers may use them until
@@ -80,8 +81,16 @@ func runShutdown(ctx context.Context, server *http.Server, tasks *taskserver.Ser
 	StopSessions(tasks.Backend())
 	if drained { // else handlers still use them
 		for _, other := range others {
-			faults = append(faults, other.Close())
+			if !isNil(other) {
+				faults = append(faults, other.Close())
+			}
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// isNil reports whether c is nil or a nil pointer, such as the *http.Server of a page that is not served.
+func isNil(c io.Closer) bool {
+	v := reflect.ValueOf(c)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }

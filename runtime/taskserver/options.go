@@ -88,9 +88,9 @@ type Options struct {
 	AllowedOrigins []string
 	// SessionKey lets every server with the same key serve every session of 2025-11-25, so that a proxy may send each
 	// request to another replica and a restart ends no session. It is a secret of at least MinSessionKey random bytes.
-	// nil means the key that the Store makes and keeps, if it is a [taskstore.SessionStore], as those of packages
-	// sqlite and postgres are. With any other Store, a session lives in the process that has opened it. docs/deploy.md
-	// describes the effect of the key on clients.
+	// Empty means the key that the Store makes and keeps, if it is a [taskstore.SessionStore], as those of packages
+	// sqlite and postgres are. With any other Store, a session lives in the process that has opened it, and the server
+	// warns if the key is empty but not nil. docs/deploy.md describes the effect of the key on clients.
 	SessionKey []byte
 	// OtherSessionKeys are further keys whose sessions the server takes. To change the key, first
 	// give all replicas the new key here, then make it the SessionKey and put the old one here. The

@@ -26,13 +26,13 @@ func (o *Options) checkSessionKeys(stored bool) (faults []error) {
 			faults = append(faults, fmt.Errorf("mcptask: Options.%s has %d bytes, but needs at least %d: make one with crypto/rand or openssl rand -hex 32", name, len(key), taskstore.MinSessionKey))
 		}
 	}
-	if o.SessionKey != nil {
+	if len(o.SessionKey) > 0 {
 		check("SessionKey", o.SessionKey)
 	}
 	for i, key := range o.OtherSessionKeys {
 		check(fmt.Sprintf("OtherSessionKeys[%d]", i), key)
 	}
-	if o.SessionKey == nil && !stored && len(o.OtherSessionKeys) > 0 {
+	if len(o.SessionKey) == 0 && !stored && len(o.OtherSessionKeys) > 0 {
 		faults = append(faults, fmt.Errorf("mcptask: Options.OtherSessionKeys needs a SessionKey beside it, which signs"))
 	}
 	return faults
@@ -50,7 +50,14 @@ type sessionEndings interface {
 // useSessionStore takes the session key from the store, which may be nil. It returns an error if the store does not
 // give the key: a server without it would open sessions that no other process serves.
 func (b *Backend) useSessionStore(store taskstore.SessionStore) error {
+	isEmpty := b.options.SessionKey != nil && len(b.options.SessionKey) == 0 // as from a variable that is not set
+	if isEmpty {
+		b.options.SessionKey = nil
+	}
 	if store == nil {
+		if isEmpty {
+			b.logger.Warn("Options.SessionKey is empty, so each session of 2025-11-25 stays in this process: set it if there are several processes")
+		}
 		b.endings = &localEndings{clock: steady.New(time.Now)}
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,7 +22,7 @@ func TestSessionKeys(t *testing.T) {
 	for want, options := range map[string]Options{
 		"":                               {SessionKey: good, OtherSessionKeys: [][]byte{good}},
 		"SessionKey has 5 bytes":         {SessionKey: short},
-		"SessionKey has 0 bytes":         {SessionKey: []byte{}},
+		"OtherSessionKeys[0] has 0":      {SessionKey: good, OtherSessionKeys: [][]byte{{}}},
 		"OtherSessionKeys[1] has 5":      {SessionKey: good, OtherSessionKeys: [][]byte{good, short}},
 		"OtherSessionKeys needs a Sessi": {OtherSessionKeys: [][]byte{good}},
 	} {
@@ -32,6 +33,20 @@ func TestSessionKeys(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
 		}
+	}
+}
+
+// TestEmptySessionKey checks that an empty key, as a variable that is not set gives it, counts as none. New warns if the
+// store keeps no key either.
+func TestEmptySessionKey(t *testing.T) {
+	var log bytes.Buffer
+	s, err := New(Options{SessionKey: []byte{}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if s.Backend().options.SessionKey != nil || !strings.Contains(log.String(), "Options.SessionKey is empty") {
+		t.Errorf("the key is %q, the log %s", s.Backend().options.SessionKey, log.String())
 	}
 }
 

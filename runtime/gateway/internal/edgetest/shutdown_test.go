@@ -156,8 +156,10 @@ func TestShutdownOfAPipe(t *testing.T) {
 		p.Ask(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`) // by now, the other Shutdown is under way
 		ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
 		defer cancel()
-		if err := gosdk.Shutdown(ctx, nil, tasks); err != nil {
-			t.Error(err)
+		var page *http.Server // not served
+		last := &closer{}
+		if err := gosdk.Shutdown(ctx, nil, tasks, page, nil, last); err != nil || last.times != 1 {
+			t.Errorf("%v, the last was closed %d times", err, last.times)
 		}
 		p.WantEnd()
 		answered := false

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"go/format"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -33,16 +34,54 @@ const declarationPackage = "reports"
 // declarationFile is the path of the declaration in a scaffold.
 const declarationFile = declarationPackage + "/" + declarationPackage + ".go"
 
+// scaffoldTemplate is a program that a scaffold can be. Its parts decide which files it has, and what is in them.
+type scaffoldTemplate struct {
+	name string
+	// HTTP serves over HTTP, Token authenticates callers by a bearer token, and SQLite keeps the tasks in a file.
+	HTTP, Token, SQLite bool
+	// Full has these, and every other part.
+	Full bool
+}
+
 // scaffoldTemplates are the programs that a scaffold can be. The first is the default.
-var scaffoldTemplates = []string{"http", "bearer", "stdio", "postgres"}
+var scaffoldTemplates = []scaffoldTemplate{
+	{name: "http", HTTP: true, SQLite: true},
+	{name: "bearer", HTTP: true, Token: true, SQLite: true},
+	{name: "stdio", SQLite: true},
+	{name: "postgres", HTTP: true},
+	{name: "full", HTTP: true, Token: true, SQLite: true, Full: true},
+}
 
 // ScaffoldTemplates returns the names of the programs that a scaffold can be. The first is the default.
-func ScaffoldTemplates() []string { return slices.Clone(scaffoldTemplates) }
+func ScaffoldTemplates() []string {
+	var names []string
+	for _, t := range scaffoldTemplates {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+// files returns the files of the program, and for each the template of package templates that renders it.
+func (t scaffoldTemplate) files() map[string]string {
+	files := map[string]string{
+		".gitignore": "gitignore", declarationFile: "reports.go", "main.go": "main.go", "service.go": "service.go", "service_test.go": "service_test.go",
+	}
+	if t.Token {
+		files["auth.go"] = "auth.go"
+	}
+	if t.Full {
+		for _, name := range []string{"store.go", "oauth.go", "operators.go", "telemetry.go", "Dockerfile", "compose.yaml"} {
+			files[name] = name
+		}
+		files[".dockerignore"], files[".github/workflows/ci.yml"] = "dockerignore", "ci.yml"
+	}
+	return files
+}
 
 // ScaffoldConfig selects a scaffold and its place.
 type ScaffoldConfig struct {
 	// Dir is the directory. Empty means the current one. It does not need to exist, but it must be in a
-	// module and contain no Go files.
+	// module and contain no Go files. The template full is for the root of a module.
 	Dir string
 	// Template is one of [ScaffoldTemplates]. Empty means the first.
 	Template string
@@ -53,25 +92,27 @@ type ScaffoldConfig struct {
 
 // Scaffold is a first program for a new user: a declaration, its implementation, a server and a test.
 type Scaffold struct {
-	// Files holds the files by slash-separated path within the directory.
+	// Files holds the files by slash-separated path within the directory. It lacks those that are there already, such as
+	// a .gitignore.
 	Files map[string][]byte
 
 	dir      string // absolute
 	shown    string // as the caller wrote it
-	template string
+	template scaffoldTemplate
+	kept     []string   // the files that are there already
 	command  string     // the program's name
 	prepare  [][]string // the arguments of go that make the files a program
 }
 
 // NewScaffold renders a scaffold. It writes nothing.
 func NewScaffold(ctx context.Context, config ScaffoldConfig) (Scaffold, error) {
-	s := Scaffold{
-		Files: map[string][]byte{}, shown: filepath.Clean(config.Dir),
-		template: cmp.Or(config.Template, scaffoldTemplates[0]),
+	s := Scaffold{Files: map[string][]byte{}, shown: filepath.Clean(config.Dir)}
+	names := ScaffoldTemplates()
+	i := slices.Index(names, cmp.Or(config.Template, names[0]))
+	if i < 0 {
+		return s, fmt.Errorf("there is no template %q; the templates are %s", config.Template, strings.Join(names, ", "))
 	}
-	if !slices.Contains(scaffoldTemplates, s.template) {
-		return s, fmt.Errorf("there is no template %q; the templates are %s", s.template, strings.Join(scaffoldTemplates, ", "))
-	}
+	s.template = scaffoldTemplates[i]
 	var err error
 	if s.dir, err = filepath.Abs(config.Dir); err != nil {
 		return s, err
@@ -97,32 +138,56 @@ func NewScaffold(ctx context.Context, config ScaffoldConfig) (Scaffold, error) {
 	if err := checkElements(rel); err != nil {
 		return s, err
 	}
+	if s.template.Full && rel != "." {
+		return s, fmt.Errorf("%s is not the root of its module, and the template full has files for the whole module, such as Dockerfile; run init in %s", s.dir, mod.dir)
+	}
 	importPath := path.Join(mod.Module.Path, filepath.ToSlash(rel))
 	s.command = path.Base(majorVersion.ReplaceAllString(importPath, ""))
 	if err := s.render(path.Join(importPath, declarationPackage)); err != nil {
 		return s, err
 	}
-	return s, s.checkNoGoFiles()
+	if err := s.checkNoGoFiles(); err != nil {
+		return s, err
+	}
+	return s, s.keepFiles()
 }
 
 // render renders the files. The declaration has an import path.
 func (s Scaffold) render(declared string) error {
-	data := map[string]string{"Package": declared, "Runtime": declaration.Runtime, "Command": s.command, "Template": s.template}
-	for name, template := range map[string]string{
-		declarationFile:   "reports.go.tmpl",
-		"main.go":         "main.go.tmpl",
-		"service.go":      "service.go.tmpl",
-		"service_test.go": "service_test.go.tmpl",
-	} {
-		text, err := templates.Render("init/"+template, data)
+	data := struct {
+		scaffoldTemplate
+		Package, Runtime, Command string
+	}{s.template, declared, declaration.Runtime, s.command}
+	for name, template := range s.template.files() {
+		text, err := templates.Render("init/"+template+".tmpl", data)
 		if err != nil {
 			return err
 		}
+		s.Files[name] = []byte(text)
+		if path.Ext(name) != ".go" {
+			continue
+		}
 		// Sort the imports: their order depends on the user's module path.
-		if s.Files[name], err = format.Source([]byte(text)); err != nil {
+		if s.Files[name], err = format.Source(s.Files[name]); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	return nil
+}
+
+// keepFiles leaves out the files that are there already. No Go file is.
+func (s *Scaffold) keepFiles() error {
+	for name := range s.Files {
+		_, err := os.Lstat(filepath.Join(s.dir, filepath.FromSlash(name)))
+		switch {
+		case err == nil:
+			s.kept = append(s.kept, name)
+			delete(s.Files, name)
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+	slices.Sort(s.kept)
 	return nil
 }
 
@@ -195,9 +260,10 @@ func (s Scaffold) Prepare(ctx context.Context, step func(command string)) error 
 // Next returns the text that lists the written files and the commands to run next.
 func (s Scaffold) Next() (string, error) {
 	data := struct {
-		Files                                 []string
-		Chdir, Command, Declaration, Template string
-	}{Command: s.command, Declaration: declarationFile, Template: s.template}
+		scaffoldTemplate
+		Files, Kept                 []string
+		Chdir, Command, Declaration string
+	}{scaffoldTemplate: s.template, Kept: s.kept, Command: s.command, Declaration: declarationFile}
 	names := append(slices.Collect(maps.Keys(s.Files)), path.Join(declarationPackage, OutputName))
 	slices.Sort(names)
 	for _, name := range names {

@@ -18,12 +18,12 @@ Usage:
   mcptaskgen init [flags] [dir]
 
 It writes a declaration with a tool that runs as a task, its implementation, a server that keeps its
-tasks in a database, and a test. The default directory is the current one. Then it runs go get -tool
-if go.mod does not name mcptaskgen and mcptask, go mod tidy and go generate. After that the server runs
-as it is, and init prints how to start it and how to call its tool with mcptask.
+tasks in a database, a test and a .gitignore. The default directory is the current one. Then it runs
+go get -tool if go.mod does not name mcptaskgen and mcptask, go mod tidy and go generate. After that
+the server runs as it is, and init prints how to start it and how to call its tool with mcptask.
 
 The directory must be in a module, which go mod init makes. It must hold no Go files: init never
-replaces a file.
+replaces a file. Files that are not Go, such as a .gitignore, stay as they are.
 
   go mod init example.com/hello
   go run github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen@latest init
@@ -34,6 +34,8 @@ The templates:
   bearer    as http, for callers with the token of the environment variable TASKS_TOKEN
   stdio     standard input and output, tasks in an SQLite file
   postgres  HTTP on 127.0.0.1:8080, tasks in the PostgreSQL database of the variable TASKS_DSN
+  full      all of these in one program, chosen by flags, and OAuth, the operator's page, metrics,
+            traces, a Dockerfile, a compose.yaml and a workflow for GitHub
 
 Flags:
 `

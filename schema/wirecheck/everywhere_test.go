@@ -64,6 +64,7 @@ var untapped = map[string]string{
 	"examples/internal/scaffold/testdata/weight/mcpgo/main.go main":               "is measured: its size, its build and its start",
 	"examples/internal/scaffold/testdata/weight/memory/main.go main":              "is measured: its size, its build and its start",
 	"examples/internal/scaffold/testdata/weight/sdk/main.go main":                 "is measured: its size, its build and its start",
+	"examples/internal/scaffold/full_test.go testOAuth":                           "serves keys, and speaks no protocol",
 	"runtime/internal/wiretest/beside.go ServeUnchecked":                          "measures the server alone; edgetest has the same traffic",
 	"runtime/gateway/shared_response_test.go TestSharedResponse":                  "has no server behind the gateway: the test writes the response",
 	"runtime/gateway/shared_response_test.go TestCallResponse":                    "as TestSharedResponse",

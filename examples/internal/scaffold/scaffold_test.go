@@ -12,8 +12,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
@@ -155,11 +157,14 @@ func initProgram(t testing.TB, template string) *program {
 	}
 	const path = "github.com/mcptaskgen/mcptaskgen"
 	p := &program{t: t, dir: t.TempDir()}
-	p.environment = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "TASKS_TOKEN=", "TASKS_DSN=")
+	p.environment = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off",
+		"TASKS_TOKEN=", "TASKS_DSN=", "TASKS_PAGE_PASSWORD=", "OTEL_EXPORTER_OTLP_ENDPOINT=", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=")
 	p.binary = filepath.Join(p.dir, "bin", "hello.exe") // the end is for Windows
 	p.run("go", "mod", "init", "example.com/hello")
-	p.run("go", "mod", "edit", "-replace", path+"="+root, "-require", path+"@v0.0.0", "-tool", path+"/cmd/mcptaskgen", "-tool", path+"/cmd/mcptask",
-		"-replace", path+"/runtime/sqlite="+filepath.Join(root, "runtime", "sqlite"), "-replace", path+"/runtime/postgres="+filepath.Join(root, "runtime", "postgres"))
+	p.run("go", "mod", "edit", "-replace", path+"="+root, "-require", path+"@v0.0.0", "-tool", path+"/cmd/mcptaskgen", "-tool", path+"/cmd/mcptask")
+	for _, module := range []string{"sqlite", "postgres", "oteltask"} {
+		p.run("go", "mod", "edit", "-replace", path+"/runtime/"+module+"="+filepath.Join(root, "runtime", module))
+	}
 	if code, said := p.exitCode("go", "mod", "tidy"); code != 0 {
 		peer.Missing(t, "go mod tidy finds no modules: it needs a module proxy or a full module cache: "+said)
 	}
@@ -211,16 +216,21 @@ func (p *program) exitCode(name string, args ...string) (int, string) {
 
 // server is a running server.
 type server struct {
-	t   testing.TB
-	cmd *exec.Cmd
-	log *bufio.Reader // its output after its URL
-	url string
+	t    testing.TB
+	cmd  *exec.Cmd
+	log  *bufio.Reader // its output after its URLs
+	url  string
+	page string // of the operator
 }
 
-// serve starts the server and returns when it serves.
-func (p *program) serve(address string) *server {
+// urls match the URL of the tools in the line that says that the server serves, and that of the operator's page, if it has
+// one.
+var urls = regexp.MustCompile(`\bserving .*?(http://\S+/mcp)(?:.*(http://\S+/console/))?`)
+
+// serve starts the server with flags and returns when it serves.
+func (p *program) serve(address string, flags ...string) *server {
 	p.t.Helper()
-	s := &server{t: p.t, cmd: p.command(p.binary, "-http", address)}
+	s := &server{t: p.t, cmd: p.command(p.binary, append([]string{"-http", address}, flags...)...)}
 	log, err := s.cmd.StderrPipe()
 	if err != nil {
 		p.t.Fatal(err)
@@ -233,13 +243,16 @@ func (p *program) serve(address string) *server {
 		_ = s.cmd.Wait()         // killed
 	})
 	s.log = bufio.NewReader(log)
-	line, err := s.log.ReadString('\n')
-	_, url, found := strings.Cut(strings.TrimSpace(line), "serving ")
-	if err != nil || !found {
-		p.t.Fatalf("the server said %q, %v", line, err)
+	for {
+		line, err := s.log.ReadString('\n')
+		if found := urls.FindStringSubmatch(line); found != nil {
+			s.url, s.page = found[1], found[2]
+			return s
+		}
+		if err != nil || !strings.Contains(line, " level=WARN ") {
+			p.t.Fatalf("the server said %q, %v", line, err)
+		}
 	}
-	s.url = url
-	return s
 }
 
 // address is where the server listens.
@@ -256,17 +269,21 @@ func (s *server) kill() {
 	_ = s.cmd.Wait() // killed
 }
 
-// stop ends the server as Ctrl-C does, and expects that it has nothing to complain about.
+// auditTrail matches what a server says of its tasks, and of operators without a password.
+var auditTrail = regexp.MustCompile(`(?m)^time=\S+ level=(INFO .* audit=|WARN msg="console refused a request").*\n`)
+
+// stop ends the server as SIGTERM does, and expects that it has nothing to complain about.
 func (s *server) stop() {
 	s.t.Helper()
 	if runtime.GOOS == "windows" { // it has no signals
 		s.kill()
 		return
 	}
-	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		s.t.Fatal(err)
 	}
 	said, err := io.ReadAll(s.log)
+	said = auditTrail.ReplaceAll(said, nil)
 	if err := errors.Join(err, s.cmd.Wait()); err != nil || len(said) > 0 {
 		s.t.Errorf("the server ended with %v and said:\n%s", err, said)
 	}

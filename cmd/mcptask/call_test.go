@@ -154,6 +154,10 @@ func TestScripts(t *testing.T) {
 			http.Error(w, "who are you?", http.StatusUnauthorized)
 			return
 		}
+		if !strings.HasSuffix(r.URL.Path, "/mcp") {
+			http.NotFound(w, r)
+			return
+		}
 		handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
@@ -167,7 +171,7 @@ func TestScripts(t *testing.T) {
 	t.Cleanup(hostile.Close)
 	run := func(t *testing.T, dir, revision string) {
 		testscript.Run(t, testscript.Params{Dir: dir, Setup: func(env *testscript.Env) error {
-			env.Vars = append(env.Vars, "HOSTILE="+hostile.URL, "URL="+server.URL+"/mcp", "PRIVATE="+server.URL+"/private/mcp", "REVISION="+revision, "NOBODY=http://127.0.0.1:1/mcp")
+			env.Vars = append(env.Vars, "HOSTILE="+hostile.URL, "URL="+server.URL+"/mcp", "HOST="+strings.TrimPrefix(server.URL, "http://"), "PRIVATE="+server.URL+"/private/mcp", "REVISION="+revision, "NOBODY=http://127.0.0.1:1/mcp")
 			return nil
 		}})
 	}

@@ -39,14 +39,14 @@ func TestRefusals(t *testing.T) {
 		words      string
 		answer     func(w http.ResponseWriter, id json.RawMessage)
 	}{
-		{"too many", "too_many_requests", exitTooMany, "too many requests", func(w http.ResponseWriter, _ json.RawMessage) {
+		{"too many", "too_many_requests", exitTooMany, "too many requests: try again in 7s", func(w http.ResponseWriter, _ json.RawMessage) {
 			w.Header().Set("Retry-After", "7")
 			w.WriteHeader(http.StatusTooManyRequests)
 		}},
-		{"too many, in words", "too_many_requests", exitTooMany, "too many requests", func(w http.ResponseWriter, _ json.RawMessage) {
+		{"too many, in words", "too_many_requests", exitTooMany, "too many requests: try again later", func(w http.ResponseWriter, _ json.RawMessage) {
 			http.Error(w, "slow down", http.StatusTooManyRequests)
 		}},
-		{"a page", "malformed", exitMalformed, "malformed", func(w http.ResponseWriter, _ json.RawMessage) {
+		{"a page", "malformed", exitMalformed, `the answer has the HTTP status 200 and the content type "application/json", and is "<html>"`, func(w http.ResponseWriter, _ json.RawMessage) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, "<html>")
 		}},
@@ -81,6 +81,10 @@ func TestRefusals(t *testing.T) {
 	}
 	limited := fmt.Errorf("list: %w", &mcptask.Error{Code: mcptask.CodeInternalError, Message: "too many lists", Data: []byte(`{"limit":"lists","max":20}`)})
 	if f := describeFailure(limited, ""); f.code != exitTooMany || f.kind != "too_many_requests" {
+		t.Errorf("%v (%s, %d)", f, f.kind, f.code)
+	}
+	changed := fmt.Errorf("the task: %w", &mcptask.Error{Code: mcptask.CodeInternalError, Message: "started under another declaration: missing property", Data: []byte(`{"reason":"declaration_changed"}`)})
+	if f := describeFailure(changed, "t"); f.code != exitFailed || f.kind != "declaration_changed" || !strings.Contains(f.Error(), "call the tool again") {
 		t.Errorf("%v (%s, %d)", f, f.kind, f.code)
 	}
 	late := fmt.Errorf("the task: %w", &mcptask.Error{Code: mcptask.CodeInternalError, Message: "build did not finish within its deadline of 1m", Data: []byte(`{"reason":"deadline"}`)})

@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -109,6 +111,8 @@ func describeFailure(err error, task string) *failure {
 		f.code, f.kind = exitGone, "worker_lost"
 	case errors.Is(err, mcptask.ErrDeadline):
 		f.code, f.kind = exitFailed, "deadline"
+	case errors.Is(err, mcptask.ErrChanged):
+		f.code, f.kind, f.error = exitFailed, "declaration_changed", fmt.Errorf("%w; call the tool again with arguments that it takes now", f.error)
 	case errors.As(err, &tool):
 		f.code, f.kind = exitFailed, "tool_failed"
 		if code := tool.ToolErrorCode(); code != "" {
@@ -117,31 +121,45 @@ func describeFailure(err error, task string) *failure {
 		}
 	case isTooMany(err):
 		f.code, f.kind = exitTooMany, "too_many_requests"
-		f.error = fmt.Errorf("the server has had too many requests: try again later: %w", withoutSteps(f.error))
+		again := "later"
+		var wait interface{ RetryAfter() time.Duration }
+		if errors.As(err, &wait) {
+			again = "in " + wait.RetryAfter().Round(time.Second).String()
+		}
+		f.error = fmt.Errorf("the server has had too many requests: try again %s: %w", again, withoutSteps(f.error))
 	case wire != nil:
 		f.code, f.kind = exitFailed, "server_error"
-	case isDenied(err):
+	case slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, statusOf(err)):
 		f.code, f.kind = exitDenied, "denied"
 		f.error = fmt.Errorf("%w; --token-env or --header sends what the server asks for", withoutSteps(err))
 	case malformed.MatchString(err.Error()):
-		f.code, f.kind = exitMalformed, "malformed"
-		f.error = fmt.Errorf("the server's answer is malformed: %w", withoutSteps(f.error))
+		f.code, f.kind, f.error = exitMalformed, "malformed", withoutSteps(f.error)
+		if !strings.Contains(f.Error(), "is malformed") {
+			f.error = fmt.Errorf("the server's answer is malformed: %w", f.error)
+		}
 	default:
 		f.code, f.kind, f.error = exitUnreachable, "unreachable", withoutSteps(f.error)
 	}
 	return f
 }
 
-// isTooMany reports whether a server refuses a request because there were too many. Without an error of the protocol,
-// only the texts of the SDK and of package gosdk show it.
+// statusOf returns the HTTP status with which a server refused a request, or 0.
+func statusOf(err error) int {
+	var refusal interface{ StatusCode() int }
+	if errors.As(err, &refusal) {
+		return refusal.StatusCode()
+	}
+	return 0
+}
+
+// isTooMany reports whether a server refuses a request because there were too many.
 func isTooMany(err error) bool {
 	var wire *mcptask.Error
 	if errors.As(err, &wire) {
 		limit := wire.Limit()
 		return limit == "polls" || limit == "lists"
 	}
-	text := err.Error()
-	return strings.Contains(text, http.StatusText(http.StatusTooManyRequests)) || strings.Contains(text, "HTTP status 429")
+	return statusOf(err) == http.StatusTooManyRequests
 }
 
 // malformed matches the errors of answers that cannot be read. Only the text of the SDK shows it.
@@ -168,7 +186,7 @@ func withoutSubject(err error) error {
 }
 
 // sdkSteps matches the steps of the SDK before an error, and the names of options of Go programs after it.
-var sdkSteps = regexp.MustCompile(`(?s)^gosdk: connect to .* in [-\w]+(?:, then [-\w]+)?: |^.*(?:calling|sending) "[^"]*": |^.*: (the server(?: has| wrote|'s standard output cannot) .*)$| \(ClientOptions\..*\)$`)
+var sdkSteps = regexp.MustCompile(`(?s)^gosdk: connect to .* in [-\w]+(?:, then [-\w]+)?: |^gosdk: the server sent a malformed message: |^mcptask: |^.*(?:calling|sending) "[^"]*": |^.*: (the server(?: has| wrote|'s standard output cannot) .*)$| \(ClientOptions\..*\)$`)
 
 // withoutSteps returns a transport error without the parts that only concern the programmer of a
 // client.
@@ -182,11 +200,4 @@ func withoutSteps(err error) error {
 		words = sdkSteps.ReplaceAllString(words, "$1")
 	}
 	return reworded{err, words}
-}
-
-// isDenied reports whether a server refuses the caller, with the status 401 or 403. Only the text
-// of the SDK shows it.
-func isDenied(err error) bool {
-	text := err.Error()
-	return strings.Contains(text, http.StatusText(http.StatusUnauthorized)) || strings.Contains(text, http.StatusText(http.StatusForbidden))
 }

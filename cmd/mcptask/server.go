@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -106,6 +107,26 @@ func (s server) connect(ctx context.Context, options gosdk.ClientOptions, stderr
 		options.HTTPClient = &http.Client{Transport: headerTransport{s.Header}}
 	}
 	return gosdk.Connect(ctx, s.URL, options)
+}
+
+// atUsualPath returns the server with the path /mcp. ok is false unless its URL has no path.
+func (s server) atUsualPath() (other server, ok bool) {
+	u, err := url.Parse(s.URL)
+	if s.URL == "" || err != nil || u.Path != "" && u.Path != "/" {
+		return s, false
+	}
+	u.Path = "/mcp"
+	s.URL = u.String()
+	return s, true
+}
+
+// isNotMCP reports whether the error of a connection means that something else than an MCP server is at the URL.
+func isNotMCP(err error) bool {
+	if err == nil {
+		return false
+	}
+	status := statusOf(err)
+	return status == http.StatusNotFound || status == http.StatusMethodNotAllowed || describeFailure(err, "").kind == "malformed"
 }
 
 // headerTransport adds header fields to requests.

@@ -80,11 +80,22 @@ func (s *session) connect(ctx context.Context) error {
 	defer cancel()
 	last := &tail{next: stderr}
 	conn, err := s.server.connect(within, options, last)
+	if other, ok := s.server.atUsualPath(); ok && isNotMCP(err) {
+		if there, fault := other.connect(within, options, last); !isNotMCP(fault) {
+			if !s.isForPrograms() {
+				s.terminal.Printf("%s is not an MCP server: using %s", s.server.URL, other.URL)
+			}
+			s.server, conn, err = other, there, fault
+		}
+	}
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
 	if err != nil {
 		failed := describeFailure(err, "")
+		if s.server.URL != "" && isNotMCP(err) {
+			failed.error = fmt.Errorf("%s: %w; is the path right? Most servers have MCP at /mcp", s.server.URL, failed.error)
+		}
 		if words := last.String(); words != "" && !s.verbose {
 			failed.error = fmt.Errorf("%w\n%s", failed.error, terminal.Printable(words, true))
 		}
@@ -323,8 +334,11 @@ func (s *session) openURL(ctx context.Context, q mcptask.Question) error {
 	return err
 }
 
+// isForPrograms reports whether a program reads the output. Then standard error has nothing but the error, as JSON.
+func (s *session) isForPrograms() bool { return s.format == formatJSON || s.format == formatLines }
+
 // isQuiet reports whether the terminal shows no progress.
-func (s *session) isQuiet() bool { return s.quiet || s.format == formatLines }
+func (s *session) isQuiet() bool { return s.quiet || s.isForPrograms() }
 
 // show shows the state of a task.
 func (s *session) show(name string, snapshot mcptask.Snapshot) {

@@ -170,7 +170,7 @@ func (t *httpTransport) readAnswer(ctx context.Context, r *request, response *ht
 		end()
 		return m, nil
 	case isOK && err != nil:
-		return nil, err
+		return nil, fmt.Errorf("%w: %s", err, describeBody(response, body))
 	case isOK:
 		return nil, fmt.Errorf("gosdk: the server's answer to %s is not the response to it", r.method)
 	case response.StatusCode == http.StatusNotFound && t.loseSession(m):
@@ -203,45 +203,6 @@ func (t *httpTransport) loseSession(m *wire.Message) bool {
 	}
 	t.isLost = true
 	return true
-}
-
-// isTransient reports whether a status comes from a server, or a proxy before it, that may soon work again. The body is
-// then not the answer to the request.
-func isTransient(status int) bool {
-	switch status {
-	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return false
-}
-
-// statusError is the HTTP status of a response without a message.
-type statusError int
-
-func (e statusError) Error() string {
-	return fmt.Sprintf("the server answered with HTTP status %d (%s)", int(e), http.StatusText(int(e)))
-}
-
-// retryLaterError is an error with the pause that the server asks for.
-type retryLaterError struct {
-	error
-	after time.Duration
-}
-
-func (e retryLaterError) Unwrap() error { return e.error }
-
-// RetryAfter returns the pause.
-func (e retryLaterError) RetryAfter() time.Duration { return e.after }
-
-// parseRetryAfter parses a Retry-After header: seconds, or a time.
-func parseRetryAfter(text string) time.Duration {
-	after := time.Duration(0)
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		after = time.Duration(seconds) * time.Second
-	} else if at, err := http.ParseTime(text); err == nil {
-		after = time.Until(at)
-	}
-	return min(max(after, 0), longestRetry)
 }
 
 // readStream reads the stream that answers a request until the response. It resumes the stream if that breaks.

@@ -4,6 +4,7 @@ package target
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -58,16 +59,27 @@ func (f *Flags) Read(args []string, dash int) (server Server, rest []string, err
 	if len(args) == 0 || dash > 1 {
 		return server, nil, errors.New("give either a URL, or -- and a command")
 	}
-	u, err := url.Parse(args[0])
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return server, nil, fmt.Errorf("%q is not a URL; to start a program, write -- before it", args[0])
-	case u.User != nil:
+	server.URL = args[0]
+	u, err := url.Parse(server.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		if server.URL, err = addScheme(args[0]); err != nil {
+			return server, nil, err
+		}
+	} else if u.User != nil {
 		return server, nil, errors.New("the URL has a name or a password before @; send it with --header \"Authorization: ...\" instead")
 	}
-	server.URL = args[0]
 	server.Header, err = f.readHeader()
 	return server, args[1:], err
+}
+
+// addScheme adds http:// to a URL without a scheme, if its host is this machine. For any other host, the person has to say
+// whether the connection is encrypted.
+func addScheme(word string) (string, error) {
+	u, err := url.Parse("http://" + word)
+	if err == nil && u.User == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
+		return u.String(), nil
+	}
+	return "", fmt.Errorf("%q is not a URL: a URL begins with https:// or http://, and a program with -- before it", word)
 }
 
 // lastDash returns the place of the last --, which ends a command, or -1.

@@ -73,6 +73,9 @@ type ToolCall struct {
 type Snapshot struct {
 	// TaskID is "" if the call was answered without a task.
 	TaskID string
+	// Tool is the name of the task's tool, or "". Only [Lister.ListTasks] at servers of this module knows it: whoever calls a
+	// tool or resumes a call names the tool.
+	Tool   string
 	Status Status
 	// Message is the server's text on the status.
 	Message string

@@ -40,7 +40,7 @@ func TestListTasks(t *testing.T) {
 		seen := map[string]bool{}
 		for _, task := range tasks {
 			seen[task.TaskID] = true
-			if task.Status != mcptask.StatusCompleted {
+			if task.Status != mcptask.StatusCompleted || task.Tool != "run_pipeline" {
 				t.Errorf("%+v", task)
 			}
 		}

@@ -16,6 +16,37 @@ const MetaProgress = "io.github.mcptaskgen/progress"
 // the _meta of a list, its value is an object with the reasons by task ID.
 const MetaStale = "io.github.mcptaskgen/stale"
 
+// MetaTool is the key in the _meta of a list of tasks under which a server names the tools of the tasks: an object with
+// the names by task ID. A caller that gets one task by its ID has its tool from the call.
+const MetaTool = "io.github.mcptaskgen/tool"
+
+// listMeta is the _meta of a list of tasks: by key, what it says of each task, by task ID.
+type listMeta map[string]map[string]string
+
+// add adds what a key says of a task, unless it is "".
+func (m listMeta) add(key, taskID, text string) {
+	if text == "" {
+		return
+	}
+	if m[key] == nil {
+		m[key] = map[string]string{}
+	}
+	m[key][taskID] = text
+}
+
+// readListMeta reads the _meta of a peer's list. It leaves out what has another form.
+func readListMeta(raw json.RawMessage) listMeta {
+	members := map[string]json.RawMessage{}
+	_ = json.Unmarshal(raw, &members) // anything but an object says nothing
+	meta := listMeta{}
+	for _, key := range []string{MetaTool, MetaStale} {
+		var texts map[string]string
+		_ = json.Unmarshal(members[key], &texts) // the same
+		meta[key] = texts
+	}
+	return meta
+}
+
 // taskProgress is the value under MetaProgress. Its members are named as in a progress notification.
 type taskProgress struct {
 	Progress float64 `json:"progress"`
@@ -49,9 +80,9 @@ func progressMeta(r taskstore.Record) object {
 	return object{MetaProgress: data}
 }
 
-// readStale reads why a peer's task is stale from a place in the _meta, or "".
-func readStale(meta json.RawMessage, place ...string) string {
-	reason, _ := wire.NewObject(meta).Text(place...)
+// readStale reads why a peer's task is stale from its _meta, or "".
+func readStale(meta json.RawMessage) string {
+	reason, _ := wire.NewObject(meta).Text(MetaStale)
 	return reason
 }
 

@@ -133,24 +133,19 @@ func Method20251125[T any](name string, project func(taskstore.Record) T) Method
 		return waitForResult
 	case wire.MethodTasksList:
 		return func(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params Params) (json.RawMessage, error) {
-			stale := map[string]string{}
+			meta := listMeta{}
 			tasks, next, err := ReadPage(ctx, s, caller, params, func(r taskstore.Record) T {
-				if reason := s.Stale(&r); reason != "" {
-					stale[r.ID] = reason
-				}
+				meta.add(MetaTool, r.ID, r.Tool)
+				meta.add(MetaStale, r.ID, s.Stale(&r))
 				return project(r)
 			})
 			if err != nil {
 				return nil, err
 			}
-			var meta map[string]any
-			if len(stale) > 0 {
-				meta = map[string]any{MetaStale: stale}
-			}
 			return json.Marshal(struct {
-				Meta       map[string]any `json:"_meta,omitempty"`
-				Tasks      []T            `json:"tasks"`
-				NextCursor string         `json:"nextCursor,omitempty"`
+				Meta       listMeta `json:"_meta,omitempty"`
+				Tasks      []T      `json:"tasks"`
+				NextCursor string   `json:"nextCursor,omitempty"`
 			}{meta, tasks, next})
 		}
 	case wire.MethodTasksCancel:
@@ -607,12 +602,13 @@ func (Client20251125) List(ctx context.Context, send Send, cursor string) (tasks
 	if err := json.Unmarshal(raw, &page); err != nil {
 		return nil, "", NewMalformedError(wire.MethodTasksList, err)
 	}
+	meta := readListMeta(page.Meta)
 	for _, t := range page.Tasks {
 		s, err := newSnapshot20251125(t)
 		if err != nil {
 			return nil, "", err
 		}
-		s.Stale = readStale(page.Meta, MetaStale, s.TaskID)
+		s.Tool, s.Stale = meta[MetaTool][s.TaskID], meta[MetaStale][s.TaskID]
 		tasks = append(tasks, s)
 	}
 	return tasks, page.NextCursor, nil

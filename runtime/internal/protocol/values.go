@@ -146,7 +146,7 @@ func NewSnapshot(t PeerTask, ttl, poll Millis) (mcptask.Snapshot, error) {
 		Progress:  readProgress(t),
 		CreatedAt: parseTime(t.CreatedAt), UpdatedAt: parseTime(t.LastUpdatedAt), TTL: -1,
 	}
-	s.Stale = readStale(t.Meta, MetaStale)
+	s.Stale = readStale(t.Meta)
 	if ttl.set && ttl.N >= 0 {
 		s.TTL = toDuration(ttl.N)
 	}

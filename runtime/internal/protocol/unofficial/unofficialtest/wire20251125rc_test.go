@@ -87,7 +87,7 @@ func TestCandidateLiteral(t *testing.T) {
 		exchange(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"ID"}}`,
 			`{"jsonrpc":"2.0","id":"g","result":{"taskId":"ID","status":"working","createdAt":"NOW","ttl":90000000,"pollInterval":2000}}`)
 		exchange(`{"jsonrpc":"2.0","id":2,"method":"tasks/list"}`,
-			`{"jsonrpc":"2.0","id":2,"result":{"tasks":[{"taskId":"ID","status":"working","createdAt":"NOW","ttl":90000000,"pollInterval":2000}]}}`)
+			`{"jsonrpc":"2.0","id":2,"result":{"_meta":{"io.github.mcptaskgen/tool":{"ID":"run_pipeline"}},"tasks":[{"taskId":"ID","status":"working","createdAt":"NOW","ttl":90000000,"pollInterval":2000}]}}`)
 		exchange(`{"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":"ID"}}`,
 			`{"jsonrpc":"2.0","id":3,"result":{"taskId":"ID","status":"cancelled","statusMessage":"The task was cancelled.","createdAt":"NOW","ttl":90000000,"pollInterval":2000}}`)
 		exchange(`{"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":"ID"}}`,

@@ -21,7 +21,7 @@ func TestTerminalRestart(t *testing.T) {
 			t.Parallel()
 			server := servePipeline(t)
 			s := sit(t, 80, nil, "call", "--revision", revision, server.url, "deploy_service", "service=api", "environment=production")
-			s.Sees("approve (y/n) [n]: ")
+			s.Sees("  y/n [n]: ")
 			server.kill()
 			server.start()
 			s.Types("y\r")

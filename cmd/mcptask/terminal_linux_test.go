@@ -159,7 +159,7 @@ func TestTerminalQuestion(t *testing.T) {
 	inRevisions(t, func(t *testing.T, server *pipelineServer, revision string) {
 		s := sit(t, 80, nil, "call", "--revision", revision, server.url, "deploy_service", "service=api", "environment=production")
 		s.Sees("? Ship api to production?")
-		s.Sees("approve (y/n) [n]: ")
+		s.Sees("  y/n [n]: ")
 		s.Types("perhaps\r")
 		s.Sees(`✗ "perhaps" is not y or n`)
 		s.Types("y\r")
@@ -280,7 +280,7 @@ func TestTerminalKilled(t *testing.T) {
 	t.Parallel()
 	server := servePipeline(t)
 	s := sit(t, 120, nil, "call", server.url, "deploy_service", "service=api", "environment=production")
-	s.Sees("approve (y/n) [n]: ")
+	s.Sees("  y/n [n]: ")
 	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +316,7 @@ func TestTerminalHangUp(t *testing.T) {
 		if err := s.process.Start(); err != nil {
 			t.Fatal(err)
 		}
-		s.Sees("approve (y/n) [n]: ")
+		s.Sees("  y/n [n]: ")
 		s.HangUp()
 		if code, err := exitCode(s.process.Wait()); code != 8 || err != nil {
 			t.Errorf("exit code %d: %v", code, err)

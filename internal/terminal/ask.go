@@ -167,57 +167,6 @@ func (d dialog) indent(text string, paint func(string) string) []string {
 	return lines
 }
 
-// askForm asks for the fields of a schema.
-func (d dialog) askForm(ctx context.Context, schema json.RawMessage) (json.RawMessage, error) {
-	parsed, err := form.Parse(schema)
-	switch {
-	case err != nil:
-		return d.askJSON(schema)
-	case len(parsed.Fields) == 0:
-		return d.askConsent()
-	}
-	d.t.say(d.indent("Ctrl-D declines, Esc dismisses.", d.t.look.faint)...)
-	for {
-		var members []form.Member
-		for _, f := range parsed.Fields {
-			value, err := d.askField(ctx, field{f})
-			if err != nil {
-				return nil, err
-			}
-			if value != nil {
-				members = append(members, form.Member{Name: f.Name, Value: value})
-			}
-		}
-		content := form.EncodeMembers(members)
-		err := checkMembers(ctx, parsed.Members, content)
-		if err == nil {
-			return content, nil
-		}
-		d.sayFault(err)
-	}
-}
-
-// askField asks for one value until it fits. The value is nil if the field stays empty.
-func (d dialog) askField(ctx context.Context, f field) (json.RawMessage, error) {
-	if description := brief(f.Description, maxDescription); description != "" {
-		d.t.say(d.indent(description, d.t.look.faint)...)
-	}
-	for i := range f.Choices {
-		if i == maxMessageRows {
-			d.t.say(fmt.Sprintf("  … %d choices in all", len(f.Choices)))
-			break
-		}
-		d.t.say(fit(fmt.Sprintf("  %d %s", i+1, f.choiceLabel(i)), d.width-1))
-	}
-	return d.askValue(f.prompt(), f.isHidden(), func(typed string) (json.RawMessage, error) {
-		value, err := f.read(typed)
-		if err == nil && value != nil {
-			err = f.check(ctx, value)
-		}
-		return value, err
-	})
-}
-
 // askValue asks until read takes the input. It shows the errors of read.
 func (d dialog) askValue(prompt string, isHidden bool, read func(typed string) (json.RawMessage, error)) (json.RawMessage, error) {
 	if columns(prompt) > max(d.width-16, d.width/2) { // no room to type beside it

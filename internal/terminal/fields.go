@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/internal/form"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -47,14 +48,27 @@ func (f field) isHidden() bool { return f.WriteOnly && len(f.Choices) == 0 }
 // isSeveral reports whether the value is a list of choices.
 func (f field) isSeveral() bool { return f.Type == "array" }
 
-// prompt returns the text before the person's input: the name of the field, the values that it takes, and its default.
-func (f field) prompt() string {
-	label := cmp.Or(brief(f.Title, maxLabel), brief(f.Name, maxLabel), "value")
-	label = fmt.Sprintf("  %s (%s)", label, brief(f.kind(), maxLabel))
-	if shown := f.showDefault(); shown != "" {
-		label += " [" + shown + "]"
+// isTime reports whether the value is a time of a day.
+func (f field) isTime() bool {
+	return f.Type == "string" && f.Format == "date-time" && len(f.Choices) == 0 && !f.WriteOnly
+}
+
+// label returns the name of the field for a person.
+func (f field) label() string {
+	return cmp.Or(brief(f.Title, maxLabel), brief(f.Name, maxLabel), "value")
+}
+
+// prompt returns the text before the person's input: the values that the field takes, and its default. The name of the
+// field comes first, unless it stands in the heading above.
+func (f field) prompt(hasHeading bool) string {
+	words := brief(f.kind(), maxLabel)
+	if !hasHeading {
+		words = f.label() + " (" + words + ")"
 	}
-	return label + ": "
+	if shown := f.show(f.DefaultValue(), maxDefault); shown != "" {
+		words += " [" + shown + "]"
+	}
+	return "  " + words + ": "
 }
 
 // kind describes in words the values that the field takes.
@@ -70,6 +84,8 @@ func (f field) kind() string {
 		kind = "hidden" + form.FormatRange(p.MinLength, p.MaxLength, ", ", " characters")
 	case p.Type == "boolean":
 		kind = "y/n"
+	case f.isTime():
+		kind = "time such as " + exampleTime
 	default:
 		kind = f.Describe()
 	}
@@ -79,9 +95,8 @@ func (f field) kind() string {
 	return kind
 }
 
-// showDefault returns the default for a person, or "".
-func (f field) showDefault() string {
-	value := f.DefaultValue()
+// show returns a value for a person, in about the given number of bytes. It returns "" for nil.
+func (f field) show(value json.RawMessage, most int) string {
 	switch {
 	case value == nil:
 		return ""
@@ -89,18 +104,22 @@ func (f field) showDefault() string {
 		return "hidden"
 	case f.isSeveral():
 		var labels []string
-		for _, at := range f.DefaultChoices() {
-			labels = append(labels, f.choiceLabel(at))
+		var values []json.RawMessage
+		_ = json.Unmarshal(value, &values) // the form has seen that it is a list
+		for _, value := range values {
+			if at := f.IndexOf(value); at >= 0 {
+				labels = append(labels, f.choiceLabel(at))
+			}
 		}
-		return brief(cmp.Or(strings.Join(labels, ", "), "none"), maxDefault)
+		return brief(cmp.Or(strings.Join(labels, ", "), "none"), most)
 	case f.IndexOf(value) >= 0:
-		return brief(f.choiceLabel(f.IndexOf(value)), maxDefault)
+		return brief(f.choiceLabel(f.IndexOf(value)), most)
 	case string(value) == "true":
 		return "y"
 	case string(value) == "false":
 		return "n"
 	}
-	return showValue(value, maxDefault)
+	return showValue(value, most)
 }
 
 // read returns the value that a person has typed, or nil if the field stays empty. Its errors are for the person.
@@ -125,6 +144,8 @@ func (f field) read(typed string) (json.RawMessage, error) {
 		return readBoolean(typed)
 	case f.Type == "integer", f.Type == "number":
 		return f.ReadNumber(typed)
+	case f.isTime():
+		return readTime(typed, time.Local)
 	}
 	return encode(typed)
 }
@@ -172,6 +193,23 @@ func readBoolean(typed string) (json.RawMessage, error) {
 		return json.RawMessage("false"), nil
 	}
 	return nil, fmt.Errorf("%q is not y or n", shorten(typed, maxDefault))
+}
+
+// exampleTime is a time as a person types it.
+const exampleTime = "2026-01-31 15:04"
+
+// readTime reads a time that a person typed. Without a zone, it is in the local one.
+func readTime(typed string, local *time.Location) (json.RawMessage, error) {
+	typed = strings.TrimSpace(typed)
+	if _, err := time.Parse(time.RFC3339, typed); err == nil {
+		return encode(typed)
+	}
+	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04Z07:00", "2006-01-02 15:04:05Z07:00"} {
+		if t, err := time.ParseInLocation(layout, typed, local); err == nil {
+			return encode(t.Format(time.RFC3339))
+		}
+	}
+	return nil, fmt.Errorf("%q is not a time such as %s", shorten(typed, maxDefault), exampleTime)
 }
 
 // check returns the fault of a value as an error in words for a person. It does not repeat a hidden value.

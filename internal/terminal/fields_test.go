@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/internal/form"
 )
@@ -20,6 +21,7 @@ func TestFields(t *testing.T) {
 		{"a title", of(`{"type":"string","title":"First\u001b[2J name","default":"Ann"}`), "  First name (text) [Ann]: "},
 		{"an e-mail address", of(`{"type":"string","format":"email"}`), "  a (e-mail address): "},
 		{"a date", of(`{"type":"string","format":"date"}`), "  a (date such as 2026-01-31): "},
+		{"a time", of(`{"type":"string","format":"date-time"}`), "  a (time such as 2026-01-31 15:04): "},
 		{"a number", of(`{"type":"number","minimum":0.5,"default":1.5}`), "  a (number from 0.5) [1.5]: "},
 		{"an integer", of(`{"type":"integer","minimum":1,"maximum":5}`), "  a (whole number from 1 to 5): "},
 		{"a boolean", of(`{"type":"boolean","default":true}`), "  a (y/n) [y]: "},
@@ -38,7 +40,7 @@ func TestFields(t *testing.T) {
 			if err != nil || len(made.Fields) != 1 {
 				t.Fatalf("got %v, %v", made.Fields, err)
 			}
-			if got := (field{made.Fields[0]}).prompt(); got != c.label {
+			if got := (field{made.Fields[0]}).prompt(false); got != c.label {
 				t.Errorf("got %q, want %q", got, c.label)
 			}
 		})
@@ -134,6 +136,29 @@ func TestRead(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.fault)
 			}
 		})
+	}
+}
+
+// TestReadTime reads times as people type them.
+func TestReadTime(t *testing.T) {
+	zone := time.FixedZone("CET", 60*60)
+	for typed, want := range map[string]string{
+		"2026-12-24":                "2026-12-24T00:00:00+01:00",
+		" 2026-12-24 18:00 ":        "2026-12-24T18:00:00+01:00",
+		"2026-12-24 18:00:05":       "2026-12-24T18:00:05+01:00",
+		"2026-12-24T18:00":          "2026-12-24T18:00:00+01:00",
+		"2026-12-24 18:00Z":         "2026-12-24T18:00:00Z",
+		"2026-12-24 18:00-05:00":    "2026-12-24T18:00:00-05:00",
+		"2026-12-24T18:00:00.25Z":   "2026-12-24T18:00:00.25Z",
+		"2026-12-24T18:00:00+02:00": "2026-12-24T18:00:00+02:00",
+		"24.12.2026":                "",
+		"2026-02-30":                "",
+		"2026-12-24 25:00":          "",
+	} {
+		value, err := readTime(typed, zone)
+		if got := strings.Trim(string(value), `"`); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: got %s, %v, want %s", typed, got, err, want)
+		}
 	}
 }
 

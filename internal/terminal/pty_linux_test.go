@@ -121,7 +121,7 @@ func TestWrongAnswerFirst(t *testing.T) {
 	answered := ask(t.Context(), terminal, "Ship it?\nIt is \x1b[31mheavy\x07.", shipment)
 	p.Sees("? Ship it?\n  It is heavy.\n")
 	p.Misses("? ship")
-	p.Sees("  In metres.\n  Size (whole number from 1 to 9): ")
+	p.Sees("  Size  field 1 of 5: In metres.\n  whole number from 1 to 9: ")
 	p.Types("many\r")
 	p.Sees("✗ \"many\" is not a whole number")
 	p.Types("12\r")
@@ -129,23 +129,44 @@ func TestWrongAnswerFirst(t *testing.T) {
 	p.Types("\r")
 	p.Sees("✗ a value is needed")
 	p.Types("7\r")
-	p.Sees(": 7\n  name (text, at least 3 characters): ")
+	p.Sees(": 7\n  name  field 2 of 5\n  text, at least 3 characters: ")
 	p.Types("ab\r")
 	p.Sees("✗ got 2 characters, want at least 3")
 	p.Types("xyz\x15größe 大小 \x17\x7f\x7fß\r")
-	p.Sees("  note (text, optional): ")
+	p.Sees("  text, optional: ")
 	p.Types("\r")
-	p.Sees("  speed (number, optional) [2.5]: ")
+	p.Sees("  number, optional [2.5]: ")
 	p.Types("\r")
-	p.Sees("  really (y/n, optional) [n]: ")
+	p.Sees("  y/n, optional [n]: ")
 	p.Types("perhaps\r")
 	p.Sees(`✗ "perhaps" is not y or n`)
 	p.Types("Yes\r")
-	p.returns(answered, `{"size":7,"name":"größß","speed":2.5,"really":true}`, nil)
+	p.Sees("  1  Size    7\n  2  name    größß\n  3  note    -\n  4  speed   2.5\n  5  really  y\n  Enter sends, a number changes a field: ")
+	p.Types("6\r")
+	p.Sees(`✗ "6" is not a number from 1 to 5`)
+	p.Types("1\r10\r8\r")
+	p.Sees("✗ got 10, want at most 9")
+	p.Sees("  1  Size    8\n  2  name    größß\n")
+	p.Types("\r")
+	p.returns(answered, `{"size":8,"name":"größß","speed":2.5,"really":true}`, nil)
 	p.Sees("? ship")
 	if p.Mode() != before {
 		t.Error("the terminal is not restored")
 	}
+}
+
+// TestTime asks for one time. Its zone is shown before it is sent.
+func TestTime(t *testing.T) {
+	p := openPTY(t, 80)
+	answered := ask(t.Context(), p.open(), "When?", `{"type":"object","required":["at"],"properties":{"at":{"type":"string","format":"date-time"}}}`)
+	p.Sees("  at (time such as 2026-01-31 15:04): ")
+	p.Types("tomorrow\r")
+	p.Sees(`✗ "tomorrow" is not a time such as 2026-01-31 15:04`)
+	p.Types("2026-12-24 18:00\r")
+	want := time.Date(2026, 12, 24, 18, 0, 0, 0, time.Local).Format(time.RFC3339)
+	p.Sees("  1  at  " + want + "\n  Enter sends, a number changes a field: ")
+	p.Types("\r")
+	p.returns(answered, fmt.Sprintf(`{"at":%q}`, want), nil)
 }
 
 const colors = `{"type":"object","required":["color"],"properties":{
@@ -163,11 +184,13 @@ func TestChoose(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := openPTY(t, 80)
 			answered := ask(t.Context(), p.open(), "Which?", colors)
-			p.Sees("  1 Red\n  2 Green\n  3 Blue\n  color (1-3): ")
+			p.Sees("  color  field 1 of 2\n  1 Red\n  2 Green\n  3 Blue\n  1-3: ")
 			p.Types(c.color)
 			p.Sees("  1 small\n  2 middle\n  3 large\n")
-			p.Sees("  sizes (numbers, with commas, at most 2, optional) [small]: ")
+			p.Sees("  numbers, with commas, at most 2, optional [small]: ")
 			p.Types(c.sizes)
+			p.Sees("Enter sends")
+			p.Types("\r")
 			p.returns(answered, c.content, nil)
 		})
 	}
@@ -177,12 +200,14 @@ func TestSecret(t *testing.T) {
 	p := openPTY(t, 80)
 	answered := ask(t.Context(), p.open(), "Log in", `{"type":"object","required":["password","pin"],"properties":{
 		"password":{"type":"string","format":"password","pattern":"[0-9]"},"pin":{"type":"string","writeOnly":true,"minLength":4}}}`)
-	p.Sees("password (hidden): ")
+	p.Sees("  password  field 1 of 2\n  hidden: ")
 	p.Types("hunter\r")
 	p.Sees("✗ it does not fit")
 	p.Types("hunter2 \r")
-	p.Sees("pin (hidden, at least 4 characters): ")
+	p.Sees("  hidden, at least 4 characters: ")
 	p.Types("8\r98765\r")
+	p.Sees("  1  password  hidden\n  2  pin       hidden\n")
+	p.Types("\r")
 	p.returns(answered, `{"password":"hunter2 ","pin":"98765"}`, nil)
 	if all := p.Raw(); strings.Contains(all, "hunter") || strings.Contains(all, "9876") {
 		t.Errorf("the secret is on the screen: %q", all)
@@ -198,6 +223,7 @@ func TestRefuse(t *testing.T) {
 		{"Ctrl-D in a text", shipment, "4\r\x04", mcptask.ErrDeclined},
 		{"no", `{"type":"object","properties":{}}`, "what\rn\r", mcptask.ErrDeclined},
 		{"Esc", shipment, "12\x1b", mcptask.ErrDismissed},
+		{"Esc before sending", colors, "1\r\r\x1b", mcptask.ErrDismissed},
 		{"Esc twice", shipment, "\x1b\x1b", mcptask.ErrDismissed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -239,7 +265,7 @@ func TestCtrlC(t *testing.T) {
 	terminal := p.openWith(func() { interrupted <- struct{}{} })
 	terminal.Show("ship", mcptask.Snapshot{Status: mcptask.StatusInputRequired})
 	answered := ask(ctx, terminal, "Ship it?", shipment)
-	p.Sees("Size (")
+	p.Sees("  whole number from 1 to 9: ")
 	p.Types("4\x03")
 	select {
 	case <-interrupted:
@@ -267,7 +293,7 @@ func TestWithdrawn(t *testing.T) {
 	terminal := p.open()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	first := ask(ctx, terminal, "First?", shipment)
-	p.Sees("Size (")
+	p.Sees("  whole number from 1 to 9: ")
 	second := ask(t.Context(), terminal, "Second?", shipment)
 	p.Types("45")
 	p.Sees(": 45")
@@ -275,7 +301,7 @@ func TestWithdrawn(t *testing.T) {
 	cancel(answeredElsewhere)
 	p.returns(first, "", answeredElsewhere)
 	p.Sees("The question is no longer asked.\n? Second?\n")
-	p.Sees("Size (whole number from 1 to 9):")
+	p.Sees("? Second?\n  Ctrl-D declines, Esc dismisses.\n  Size  field 1 of 5: In metres.\n  whole number from 1 to 9:")
 	p.Types("3\r\x1b")
 	p.returns(second, "", mcptask.ErrDismissed)
 	if p.Mode() != before {
@@ -318,10 +344,12 @@ func TestNarrow(t *testing.T) {
 	p.Sees("变换视… 1/4  0s")
 	answered := ask(t.Context(), terminal, "Which?", colors)
 	p.Sees("  1 Red\n")
-	p.Sees("  color (1-3):\n  > ")
+	p.Sees("  1-3: ")
 	p.Types("green\r")
 	p.Sees("  3 large\n")
 	p.Types("1\r")
+	p.Sees("  1  color  Green\n  2  sizes  small\n  Enter sends, a\n")
+	p.Types("\r")
 	p.returns(answered, `{"color":"g","sizes":["small"]}`, nil)
 	if p.Wraps() > 0 {
 		t.Errorf("%d lines wrap:\n%s", p.Wraps(), p.Look())
@@ -357,8 +385,8 @@ func TestNoColor(t *testing.T) {
 				return
 			}
 			answered := ask(t.Context(), terminal, "Which?", colors)
-			p.Sees("color (1-3): ")
-			p.Types("x\r2\r\r")
+			p.Sees("  1-3: ")
+			p.Types("x\r2\r\r\r")
 			p.Sees("✗")
 			p.returns(answered, `{"color":"g","sizes":["small"]}`, nil)
 			if p.IsColored() != c.isColored {

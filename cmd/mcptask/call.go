@@ -195,7 +195,7 @@ func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*m
 		var interrupted interruption
 		switch {
 		case err != nil && errors.As(context.Cause(ctx), &interrupted):
-			if s.task != "" {
+			if s.task != "" && !s.isForPrograms() {
 				s.terminal.Printf("%s", s.server.sayGoesOn(s.task))
 			}
 			return describeFailure(interrupted, s.task)
@@ -228,6 +228,7 @@ func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*m
 // state is a task as a program reads it.
 type state struct {
 	Task      string          `json:"task,omitempty"`
+	Tool      string          `json:"tool,omitempty"`
 	Status    mcptask.Status  `json:"status"`
 	Message   string          `json:"message,omitempty"`
 	Done      float64         `json:"done,omitempty"`
@@ -238,12 +239,14 @@ type state struct {
 	Result    *mcptask.Result `json:"result,omitempty"`
 	Error     *mcptask.Error  `json:"error,omitempty"`
 	Stale     string          `json:"stale,omitempty"`
+	// Saved are the paths of the files that --save has written.
+	Saved []string `json:"saved,omitempty"`
 }
 
 // describeState describes a task.
 func describeState(s mcptask.Snapshot) state {
 	described := state{
-		Task: s.TaskID, Status: s.Status, Message: s.Message, Done: s.Progress.Done, Total: s.Progress.Total,
+		Task: s.TaskID, Tool: s.Tool, Status: s.Status, Message: s.Message, Done: s.Progress.Done, Total: s.Progress.Total,
 		CreatedAt: nonZero(s.CreatedAt), UpdatedAt: nonZero(s.UpdatedAt), Result: s.Result, Error: s.Error, Stale: s.Stale,
 	}
 	for _, q := range s.Questions {
@@ -301,38 +304,43 @@ func (s *session) printDetached(id string) error {
 	return nil
 }
 
-// printEnd prints a task that is done. result is nil if there is none.
+// printEnd prints a task that is done, and saves its files. result is nil if there is none.
 func (s *session) printEnd(last mcptask.Snapshot, result *mcptask.Result) error {
+	var text string
+	var files []terminal.File
+	if result != nil && !result.IsError { // the failure has its text
+		text, files = terminal.ReadResult(result)
+	}
+	var saved []string
+	if s.save != "" {
+		for _, file := range files {
+			path, err := file.Save(s.save)
+			if err != nil {
+				return fmt.Errorf("--save: %w", err)
+			}
+			saved = append(saved, path)
+		}
+	}
 	if s.format != formatText {
-		if err := s.printLine(describeState(last)); err != nil {
-			return err
-		}
-		if s.save == "" {
-			return nil
-		}
+		described := describeState(last)
+		described.Saved = saved
+		return s.printLine(described)
 	}
-	if result == nil || result.IsError { // the failure has its text
-		return nil
-	}
-	text, files := terminal.ReadResult(result)
 	if isTerminal(s.stdout) {
 		text = terminal.Printable(text, true)
 	}
-	if text != "" && s.format == formatText {
+	if text != "" {
 		if _, err := fmt.Fprintln(s.stdout, strings.TrimSuffix(text, "\n")); err != nil {
 			return err
 		}
 	}
-	for _, file := range files {
+	for i, file := range files {
+		kind := fmt.Sprintf("(%s, %d bytes)", terminal.Printable(file.MediaType, false), len(file.Data))
 		if s.save == "" {
-			fmt.Fprintf(s.stderr, "%s (%s, %d bytes): --save DIRECTORY writes it\n", file.Name, terminal.Printable(file.MediaType, false), len(file.Data))
-			continue
+			fmt.Fprintf(s.stderr, "%s %s: --save DIRECTORY writes it\n", file.Name, kind)
+		} else {
+			fmt.Fprintf(s.stderr, "%s %s\n", saved[i], kind)
 		}
-		path, err := file.Save(s.save)
-		if err != nil {
-			return fmt.Errorf("--save: %w", err)
-		}
-		fmt.Fprintf(s.stderr, "%s (%s, %d bytes)\n", path, terminal.Printable(file.MediaType, false), len(file.Data))
 	}
 	return nil
 }

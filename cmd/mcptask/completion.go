@@ -107,9 +107,14 @@ func findCompletions(ctx context.Context, words []string, current string) []stri
 		return nil
 	}
 	flags, config, _ := commands[at].flagSet()
+	for i, word := range words[:len(words)-1] { // as they are typed
+		words[i] = os.ExpandEnv(strings.Trim(word, `"`))
+	}
 	switch before := words[len(words)-2]; {
 	case flags.Lookup("output") != nil && (before == "--output" || before == "-o"):
 		return formats
+	case words[0] == "tasks" && before == "--status":
+		return statuses
 	case before == "--revision":
 		return schema.ReleasedRevisions()
 	case strings.HasPrefix(current, "-"):
@@ -165,12 +170,14 @@ func completeArguments(tool mcptask.ToolInfo, words []string) (completions []str
 		given[strings.TrimSuffix(argument, ":")] = true
 	}
 	typed, _, hasValue := strings.Cut(words[len(words)-1], "=")
-	for _, a := range terminal.DescribeArguments(tool) {
+	for _, a := range terminal.ListArguments(tool) {
 		switch {
 		case hasValue && a.Name == typed:
 			for _, value := range a.Values {
 				completions = append(completions, a.Name+"="+value)
 			}
+		case !hasValue && !given[a.Name] && a.Example != nil:
+			completions = append(completions, a.Name+":=")
 		case !hasValue && !given[a.Name]:
 			completions = append(completions, a.Name+"=")
 		}

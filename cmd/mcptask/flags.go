@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcptaskgen/mcptaskgen/cmd/internal/target"
+	"github.com/mcptaskgen/mcptaskgen/internal/terminal"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
@@ -25,10 +26,11 @@ Usage:
   mcptask call [flags] URL TOOL [ARGUMENT]...                  a server over streamable HTTP
   mcptask call [flags] -- CMD [ARG]... -- TOOL [ARGUMENT]...   a server on the standard input and output of a program
 
-An ARGUMENT is NAME=VALUE, read by the type that the tool gives it, or NAME:=JSON. A name that is
-given more than once makes a list. mcptask tools URL TOOL shows what a tool takes.
+An ARGUMENT is NAME=VALUE, read by the type that the tool gives it, or NAME:=JSON, as for an object. A name
+that is given more than once makes a list. mcptask tools URL TOOL shows what a tool takes.
 
   mcptask call http://localhost:8080/mcp deploy_service service=api environment=staging
+  mcptask call http://localhost:8080/mcp search query="task leases" 'filters:={"kind": "video"}'
   mcptask call -- npx -y search-server -- search query="task leases" limit=5
 
 Flags may follow a URL, but not the second --: there, all words are for the tool.
@@ -83,6 +85,9 @@ Usage:
   mcptask tasks [flags] URL
   mcptask tasks [flags] -- CMD [ARG]...
 
+The columns are the ID, the tool, the status, the age, and the message of the server or why the task is stale. Only
+servers of mcptaskgen name the tool. JSON has the time of the creation in place of the age.
+
 Only 2025-11-25 has a list, and only servers that know who calls offer it.
 
 Flags:
@@ -129,7 +134,6 @@ type config struct {
 	format                  string
 	timeout                 time.Duration // of the command. A task goes on. 0 means no limit.
 	noInput, quiet, verbose bool
-	stale                   bool // of tasks, only those that are
 	answerFlags             []string
 	// answers has answers by the key or the type of their question. "*" answers any. "decline" and "cancel" refuse.
 	answers map[string]string
@@ -153,8 +157,13 @@ func (c *config) bindTasks(flags *pflag.FlagSet) {
 func (c *config) bindWait(flags *pflag.FlagSet) {
 	c.bindTasks(flags)
 	flags.StringArrayVar(&c.answerFlags, "answer", nil, "answer a question, as `KEY=JSON`; the key, the type or * names it, and decline\nand cancel refuse it; may be repeated")
-	flags.BoolVar(&c.noInput, "no-input", false, "ask nobody: end with exit code 8 and the question if an answer is needed")
+	c.bindNoInput(flags)
 	flags.StringVar(&c.save, "save", "", "write images, sounds and files of the result into this `directory`")
+}
+
+// bindNoInput declares --no-input, for commands that answer questions.
+func (c *config) bindNoInput(flags *pflag.FlagSet) {
+	flags.BoolVar(&c.noInput, "no-input", false, "ask nobody: end with exit code 8 and the question if an answer is needed")
 }
 
 // read reads the server and checks the flags.
@@ -215,20 +224,14 @@ var commands = []command{
 	}},
 	{"answer", answerUsage, func(flags *pflag.FlagSet, config *config) func([]string) (action, error) {
 		config.bindTasks(flags)
+		config.bindNoInput(flags)
 		return readAnswer
 	}},
 	{"cancel", cancelUsage, func(flags *pflag.FlagSet, config *config) func([]string) (action, error) {
 		config.bindTasks(flags)
 		return readCancel
 	}},
-	{"tasks", tasksUsage, func(flags *pflag.FlagSet, config *config) func([]string) (action, error) {
-		config.bindTasks(flags)
-		flags.BoolVar(&config.stale, "stale", false, "list only tasks that the server cannot run as they are stored, and say why")
-		return func(rest []string) (action, error) {
-			config.takeListRevision()
-			return printTasks, checkWords(rest, 0)
-		}
-	}},
+	{"tasks", tasksUsage, bindList},
 	{"tools", toolsUsage, func(*pflag.FlagSet, *config) func([]string) (action, error) {
 		return func(rest []string) (action, error) { return describeTools(rest), checkWords(rest, 1) }
 	}},
@@ -260,6 +263,30 @@ func bindCall(flags *pflag.FlagSet, config *config) func([]string) (action, erro
 			return nil, fmt.Errorf("--args: %w", err)
 		}
 		return call.run, nil
+	}
+}
+
+func bindList(flags *pflag.FlagSet, config *config) func([]string) (action, error) {
+	var list taskList
+	config.bindTasks(flags)
+	flags.StringSliceVar(&list.statuses, "status", nil, "list only tasks of this `status`, which may be repeated:\n"+strings.Join(statuses, ", "))
+	flags.StringVar(&list.tool, "tool", "", "list only tasks of this `tool`")
+	flags.IntVar(&list.limit, "limit", defaultLimit, "list only this `number` of tasks; 0 lists all, as JSON does without --limit")
+	flags.BoolVar(&list.stale, "stale", false, "list only tasks that the server cannot run as they are stored, and say why")
+	return func(rest []string) (action, error) {
+		for _, status := range list.statuses {
+			if !slices.Contains(statuses, status) {
+				return nil, fmt.Errorf("--status: %w", terminal.Unknown("a task", "status", status, statuses))
+			}
+		}
+		if list.limit < 0 {
+			return nil, fmt.Errorf("--limit %d is negative", list.limit)
+		}
+		if config.format != formatText && !flags.Changed("limit") {
+			list.limit = 0
+		}
+		config.takeListRevision()
+		return list.run, checkWords(rest, 0)
 	}
 }
 

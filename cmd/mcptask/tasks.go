@@ -3,14 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"text/tabwriter"
 	"time"
 
-	"github.com/mcptaskgen/mcptaskgen/internal/indent"
 	"github.com/mcptaskgen/mcptaskgen/internal/terminal"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -134,63 +131,4 @@ func (s *session) cancel(ctx context.Context, id string) (after mcptask.Snapshot
 		after = mcptask.Snapshot{TaskID: id, Status: mcptask.StatusCancelled}
 	}
 	return after, nil
-}
-
-// printTasks lists the tasks of the caller.
-func printTasks(ctx context.Context, s *session) error {
-	tasks, err := s.listTasks(ctx)
-	var wire *mcptask.Error
-	if errors.As(err, &wire) && wire.Code == mcptask.CodeMethodNotFound {
-		return &failure{code: exitFailed, kind: "no_list", error: errors.New("the server lists no tasks: it does not know who calls, or speaks a revision " +
-			"without a list. If it has authentication, send a token with --token-env. The IDs of tasks are also in its log and in the output of mcptask call --detach")}
-	}
-	if err != nil {
-		return err
-	}
-	if s.stale {
-		tasks = slices.DeleteFunc(tasks, func(t mcptask.Snapshot) bool { return t.Stale == "" })
-	}
-	slices.SortFunc(tasks, func(a, b mcptask.Snapshot) int { return b.CreatedAt.Compare(a.CreatedAt) })
-	return s.printList(tasks)
-}
-
-// takeListRevision takes the one revision that has a list of tasks, unless the person names one.
-func (c *config) takeListRevision() {
-	c.server.Revision = cmp.Or(c.server.Revision, mcptask.Revision20251125)
-}
-
-// listTasks returns the tasks of the caller.
-func (s *session) listTasks(ctx context.Context) ([]mcptask.Snapshot, error) {
-	lister, ok := s.conn.(mcptask.Lister)
-	if !ok {
-		return nil, usageFailure(errors.New("this connection lists no tasks"))
-	}
-	return lister.ListTasks(ctx)
-}
-
-// printList prints tasks, a line each.
-func (s *session) printList(tasks []mcptask.Snapshot) error {
-	s.terminal.Close()
-	switch s.format {
-	case formatLines:
-		for _, task := range tasks {
-			if err := s.printLine(describeState(task)); err != nil {
-				return err
-			}
-		}
-		return nil
-	case formatJSON:
-		all := []state{}
-		for _, task := range tasks {
-			all = append(all, describeState(task))
-		}
-		text, err := json.Marshal(all)
-		fmt.Fprintf(s.stdout, "%s\n", indent.JSON(text))
-		return err
-	}
-	w := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
-	for _, task := range tasks {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", terminal.Printable(task.TaskID, false), terminal.Printable(string(task.Status), false), task.CreatedAt.Local().Format(time.DateTime), terminal.Printable(cmp.Or(task.Stale, task.Message), false))
-	}
-	return w.Flush()
 }

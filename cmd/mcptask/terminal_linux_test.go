@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -322,4 +324,24 @@ func TestTerminalHangUp(t *testing.T) {
 			t.Errorf("exit code %d: %v", code, err)
 		}
 	})
+}
+
+// TestTerminalTasks lists tasks in a window that is narrower than their messages.
+func TestTerminalTasks(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(serveHostile))
+	defer server.Close()
+	s := &seat{PTY: ptytest.Open(t, 30, func(rune) int { return 1 }), t: t}
+	s.process = exec.CommandContext(t.Context(), "mcptask", "tasks", "--stale", server.URL+"/mcp")
+	s.process.Env = append(os.Environ(), "TERM=xterm")
+	s.Attach(s.process)
+	if err := s.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.ends(0, "")
+	s.Sees("TASK  TOOL  STATUS   AGE ")
+	s.Sees("\nlate  -     working  ")
+	if s.Wraps() > 0 {
+		t.Errorf("%d lines wrap:\n%s", s.Wraps(), s.Look())
+	}
 }

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/mcptaskgen/mcptaskgen/internal/terminal"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // describeTools prints the arguments of a tool, or the tools of the server if words is empty.
@@ -20,8 +18,9 @@ func describeTools(words []string) action {
 			if err != nil {
 				return err
 			}
-			s.describeTool(tool)
-			return nil
+			return terminal.DescribeTool(s.stdout, tool, func(arguments ...string) string {
+				return s.server.commandLine("call", append([]string{tool.Name}, arguments...)...)
+			})
 		}
 		tools, err := s.conn.ListTools(ctx)
 		if err != nil {
@@ -32,48 +31,12 @@ func describeTools(words []string) action {
 			first, _, _ := strings.Cut(strings.TrimSpace(tool.Description), "\n")
 			rows = append(rows, []string{tool.Name, first})
 		}
-		printTable(s.stdout, rows)
-		return nil
+		return printTable(s.stdout, rows)
 	}
 }
 
-// describeTool prints a tool: its description, how it is called, and its arguments.
-func (s *session) describeTool(tool mcptask.ToolInfo) {
-	w := s.stdout
-	if tool.Description != "" {
-		fmt.Fprintf(w, "%s\n\n", terminal.Printable(strings.TrimSpace(tool.Description), true))
-	}
-	arguments := terminal.DescribeArguments(tool)
-	words := []string{tool.Name}
-	for _, a := range arguments {
-		if a.Required {
-			words = append(words, a.Name+"="+strings.ToUpper(a.Name))
-		}
-	}
-	fmt.Fprintf(w, "  %s\n\n", terminal.Printable(s.server.commandLine("call", words...), false))
-	var rows [][]string
-	for _, a := range arguments {
-		kind := a.Kind
-		if a.Required {
-			kind += ", required"
-		}
-		if a.Default != nil {
-			text, _ := json.Marshal(a.Default)
-			kind += ", " + string(text) + " by default"
-		}
-		rows = append(rows, []string{a.Name, kind, a.Description})
-	}
-	printTable(w, rows)
-	switch tool.TaskSupport {
-	case mcptask.TaskRequired:
-		fmt.Fprintln(w, "\nIt always runs as a task.")
-	case mcptask.TaskOptional:
-		fmt.Fprintln(w, "\nIt may run as a task.")
-	}
-}
-
-// printTable prints rows in columns. No line ends in spaces.
-func printTable(w io.Writer, rows [][]string) {
+// printTable prints rows in columns. No line ends in spaces. At a terminal, lines are cut to its width.
+func printTable(w io.Writer, rows [][]string) error {
 	var columns strings.Builder
 	table := tabwriter.NewWriter(&columns, 0, 0, 2, ' ', 0)
 	for _, cells := range rows {
@@ -84,6 +47,9 @@ func printTable(w io.Writer, rows [][]string) {
 	}
 	_ = table.Flush() // a strings.Builder takes everything
 	for line := range strings.Lines(columns.String()) {
-		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
+		if _, err := fmt.Fprintln(w, terminal.FitWindow(w, strings.TrimRight(line, " \n"))); err != nil {
+			return err
+		}
 	}
+	return nil
 }

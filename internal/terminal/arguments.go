@@ -47,6 +47,9 @@ func Arguments(ctx context.Context, tool mcptask.ToolInfo, base json.RawMessage,
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		property, ok := root.property(name)
 		if !ok {
+			if err := root.explainDots(name, given[name]); err != nil {
+				return nil, err
+			}
 			properties, _ := root.members()["properties"].(map[string]any)
 			return nil, Unknown(tool.Name, "argument", name, slices.Sorted(maps.Keys(properties)))
 		}
@@ -64,50 +67,6 @@ func Arguments(ctx context.Context, tool mcptask.ToolInfo, base json.RawMessage,
 		return nil, err
 	}
 	return encoded, nil
-}
-
-// Argument is an argument of a tool, as a person reads it.
-type Argument struct {
-	Name        string
-	Kind        string   // such as "a number", or the values to choose from
-	Values      []string // those, as a person types them
-	Required    bool
-	Default     any // as encoding/json decodes it; nil if there is none
-	Description string
-}
-
-// DescribeArguments returns the arguments of a tool: the required ones first, then the others, both in the order of the
-// tool's schema.
-func DescribeArguments(tool mcptask.ToolInfo) []Argument {
-	root := readSchema(tool.InputSchema)
-	names, _ := root.members()["required"].([]any)
-	var required, optional []Argument
-	for _, name := range propertyNames(tool.InputSchema) {
-		property, _ := root.property(name)
-		m := property.members()
-		a := Argument{Name: name, Kind: property.describeKind(maxLists), Values: property.values(), Required: slices.Contains(names, any(name)), Default: m["default"]}
-		a.Description, _ = m["description"].(string)
-		if a.Required {
-			required = append(required, a)
-		} else {
-			optional = append(optional, a)
-		}
-	}
-	return append(required, optional...)
-}
-
-// propertyNames returns the names of the properties of a schema, in its order.
-func propertyNames(schema json.RawMessage) (names []string) {
-	members, _ := form.DecodeMembers(schema) // a schema that is not an object has none
-	for _, m := range members {
-		if m.Name == "properties" {
-			properties, _ := form.DecodeMembers(m.Value)
-			for _, p := range properties {
-				names = append(names, p.Name)
-			}
-		}
-	}
-	return names
 }
 
 // Unknown returns the error for a name that is not among the known ones. It suggests the nearest known name, or else
@@ -135,159 +94,6 @@ func encode(value any) (json.RawMessage, error) {
 		return nil, err
 	}
 	return bytes.TrimSpace(b.Bytes()), nil
-}
-
-// schema has the keywords of a JSON Schema that this package reads.
-type schema struct {
-	root map[string]any // where $ref begins
-	node any
-}
-
-// readSchema reads a schema. One that is not JSON allows everything.
-func readSchema(text json.RawMessage) schema {
-	var root map[string]any
-	if json.Unmarshal(text, &root) != nil {
-		return schema{}
-	}
-	return schema{root, root}
-}
-
-// maxReferences bounds how many $ref lie in one another.
-const maxReferences = 16
-
-// members returns the keywords of a schema, after its references within the document.
-func (s schema) members() map[string]any {
-	m, _ := s.node.(map[string]any)
-	for range maxReferences {
-		reference, ok := m["$ref"].(string)
-		if !ok {
-			break
-		}
-		var node any
-		if path, ok := strings.CutPrefix(reference, "#"); ok {
-			node = s.root
-			for _, step := range strings.Split(path, "/")[1:] {
-				parent, _ := node.(map[string]any)
-				node = parent[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
-			}
-		}
-		m, _ = node.(map[string]any)
-	}
-	return m
-}
-
-// property returns the schema of a property. ok is false if the object declares others and does not state that it takes
-// more.
-func (s schema) property(name string) (p schema, ok bool) {
-	m := s.members()
-	properties, _ := m["properties"].(map[string]any)
-	if node, ok := properties[name]; ok {
-		return schema{s.root, node}, true
-	}
-	more, says := m["additionalProperties"]
-	if says && more != false {
-		return schema{s.root, more}, true
-	}
-	_, patterns := m["patternProperties"]
-	return schema{}, patterns || !says && properties == nil
-}
-
-// maxBranches bounds how many branches of anyOf, oneOf and allOf are read. They may refer to each other.
-const maxBranches = 200
-
-// kinds returns the types that the schema allows. An empty result means that it does not limit
-// them.
-func (s schema) kinds() []string {
-	branches := maxBranches
-	return s.kindsWithin(&branches)
-}
-
-// kindsWithin is kinds with the number of branches that may still be read.
-func (s schema) kindsWithin(branches *int) (kinds []string) {
-	m := s.members()
-	switch kind := m["type"].(type) {
-	case string:
-		return []string{kind}
-	case []any:
-		for _, k := range kind {
-			kinds = append(kinds, fmt.Sprint(k))
-		}
-		return kinds
-	}
-	for _, value := range s.choices() {
-		kinds = append(kinds, kindOf(value))
-	}
-	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
-		nodes, _ := m[keyword].([]any)
-		for _, node := range nodes {
-			if *branches--; *branches >= 0 {
-				kinds = append(kinds, schema{s.root, node}.kindsWithin(branches)...)
-			}
-		}
-	}
-	return kinds
-}
-
-// choices returns the values of enum and const.
-func (s schema) choices() []any {
-	m := s.members()
-	choices, _ := m["enum"].([]any)
-	if value, ok := m["const"]; ok {
-		choices = append(choices, value)
-	}
-	return choices
-}
-
-// values returns the values to choose from, as a person types them.
-func (s schema) values() (values []string) {
-	for _, choice := range s.choices() {
-		if text, ok := choice.(string); ok {
-			values = append(values, text)
-		} else if text, err := encode(choice); err == nil {
-			values = append(values, string(text))
-		}
-	}
-	return values
-}
-
-// maxLists bounds how many lists within one another are described. One may refer to itself.
-const maxLists = 4
-
-// describeKind describes in words the values that a schema allows. lists is the number of lists that may be nested.
-func (s schema) describeKind(lists int) string {
-	const most = 20
-	values, kinds := s.values(), s.kinds()
-	switch {
-	case len(values) > most:
-		return strings.Join(values[:most], " or ") + " or …"
-	case len(values) > 0:
-		return strings.Join(values, " or ")
-	case slices.Contains(kinds, "array") && lists > 1:
-		return "a list, each " + schema{s.root, s.members()["items"]}.describeKind(lists-1)
-	case slices.Contains(kinds, "array"):
-		return "a list"
-	}
-	if words := describeKinds(kinds); words != "" {
-		return words
-	}
-	return "any JSON"
-}
-
-// kindOf names the type of a JSON value.
-func kindOf(value any) string {
-	switch value.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case float64:
-		return "number"
-	case string:
-		return "string"
-	case []any:
-		return "array"
-	}
-	return "object"
 }
 
 // parseAll reads the values that one name was given.
@@ -327,6 +133,24 @@ func (s schema) parse(value string, kinds []string) (json.RawMessage, error) {
 		return encode(value)
 	}
 	return nil, fmt.Errorf("got %.60q, want %s", value, describeKinds(kinds))
+}
+
+// explainDots returns an error if a name looks like the path to a value within an object. It says how to write the object.
+func (s schema) explainDots(path string, values []string) error {
+	name, inner, _ := strings.Cut(path, ".")
+	outer, ok := s.property(name)
+	if _, isDeclared := outer.members()["properties"].(map[string]any); !ok || !isDeclared {
+		return nil
+	}
+	within, ok := outer.property(inner)
+	if !ok {
+		return nil
+	}
+	value, err := within.parseAll(values)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return fmt.Errorf("%s is an object: write it as JSON, such as '%s:=%s'", name, name, form.EncodeMembers([]form.Member{{Name: inner, Value: value}}))
 }
 
 // describeKinds names types for a person.

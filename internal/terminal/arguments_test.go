@@ -21,7 +21,8 @@ const deploySchema = `{"type": "object", "required": ["branch"], "additionalProp
 		"level": {"enum": [1, 2]},
 		"id": {"type": ["integer", "string"]},
 		"note": {"type": ["string", "null"]},
-		"any": {}
+		"any": {},
+		"owner": {"type": "object", "additionalProperties": false, "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}}
 	},
 	"$defs": {"count": {"type": "integer", "minimum": 1}}}`
 
@@ -59,6 +60,10 @@ func TestArguments(t *testing.T) {
 		{"branch=main force=yes", "", `!force: got "yes", want true or false`},
 		{"branch=a branch=b", "", `!branch: got 2 values, want one`},
 		{"branhc=main", "", `!deploy has no argument "branhc"; did you mean branch?`},
+		{"branch=main owner.name=ann", "", `!owner is an object: write it as JSON, such as 'owner:={"name":"ann"}'`},
+		{"branch=main owner.age=old", "", `!owner.age: got "old", want an integer`},
+		{"branch=main owner.size=1", "", `!deploy has no argument "owner.size"; it has `},
+		{"branch=main branch.name=1", "", `!deploy has no argument "branch.name"; `},
 		{"branch=main elephant=1", "", `!deploy has no argument "elephant"; it has any, branch, `},
 		{"branch=main replicas:=x", "", `!replicas: "x" is not JSON; give text as replicas=x`},
 		{"main", "", `!"main" is not an argument: write NAME=VALUE or NAME:=JSON`},
@@ -114,24 +119,15 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// TestDescribeInOrder checks that arguments come in the order of the schema, the required ones first.
-func TestDescribeInOrder(t *testing.T) {
+// TestListInOrder checks that arguments come in the order of the schema, the required ones first.
+func TestListInOrder(t *testing.T) {
 	const schema = `{"required": ["c", "b"], "properties": {"d": {}, "c": {}, "a": {}, "b": {}}}`
 	var names string
-	for _, a := range terminal.DescribeArguments(mcptask.ToolInfo{Name: "order", InputSchema: json.RawMessage(schema)}) {
+	for _, a := range terminal.ListArguments(mcptask.ToolInfo{Name: "order", InputSchema: json.RawMessage(schema)}) {
 		names += a.Name
 	}
 	if names != "cbda" {
 		t.Errorf("the order is %s", names)
-	}
-}
-
-// TestDescribeListsWithoutEnd describes lists that have themselves as items.
-func TestDescribeListsWithoutEnd(t *testing.T) {
-	const schema = `{"type": "object", "properties": {"a": {"type": "array", "items": {"$ref": "#/properties/a"}}}}`
-	described := terminal.DescribeArguments(mcptask.ToolInfo{Name: "list", InputSchema: json.RawMessage(schema)})
-	if len(described) != 1 || described[0].Kind != "a list, each a list, each a list, each a list" {
-		t.Errorf("%+v", described)
 	}
 }
 

@@ -8,6 +8,7 @@ package terminal
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -68,10 +69,33 @@ func New(in, out *os.File, interrupt func()) *Terminal {
 	if t.isTerminal = isTerminal(t.out); t.isTerminal && os.Getenv("TERM") != "dumb" {
 		t.console, t.isLive = enableSequences(t.out)
 	}
+	t.look = newStyle(t.isLive)
+	return t
+}
+
+// newStyle returns the style of an output. isLive means that it takes escape sequences.
+func newStyle(isLive bool) style {
 	// These are the variables of https://no-color.org and of CLICOLOR_FORCE.
 	force := os.Getenv("CLICOLOR_FORCE")
-	t.look.colored = force != "" && force != "0" || t.isLive && os.Getenv("NO_COLOR") == ""
-	return t
+	return style{force != "" && force != "0" || isLive && os.Getenv("NO_COLOR") == ""}
+}
+
+// FitWindow cuts a line to the width of the window if w is a terminal.
+func FitWindow(w io.Writer, line string) string {
+	if most := windowWidth(w); most > 0 {
+		return fit(line, most)
+	}
+	return line
+}
+
+// windowWidth returns the columns of the window if w is a terminal, or else 0.
+func windowWidth(w io.Writer) int {
+	if f, ok := w.(*os.File); ok && isTerminal(f) {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return width
+		}
+	}
+	return 0
 }
 
 func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }

@@ -36,7 +36,7 @@ var arrows = []arrow{
 	{"cmd/mcptask", []string{
 		"cmd/internal/build", "cmd/internal/target", "internal/indent", "internal/terminal", "runtime", "runtime/gosdk", "schema", "github.com/spf13/pflag", "golang.org/x/term",
 	}, slices.Concat(testLibraries, []string{
-		"golden/ptytest", "runtime/mcptasktest/bubble", "runtime/taskserver", "schema/wirecheck", "github.com/modelcontextprotocol/go-sdk/mcp",
+		"cmd/internal/scripts", "golden/ptytest", "runtime/mcptasktest/bubble", "runtime/taskserver", "schema/wirecheck", "github.com/modelcontextprotocol/go-sdk/mcp",
 	})},
 	{"cmd/...", []string{"generator/...", "schema", "github.com/spf13/pflag", "golang.org/x/tools/..."}, testLibraries},
 

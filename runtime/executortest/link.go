@@ -166,6 +166,14 @@ func (l inspectable) CountUnfinished(ctx context.Context) ([]taskstore.Count, er
 	return l.inspector.CountUnfinished(ctx)
 }
 
+// CountFailed implements taskstore.Inspector.
+func (l inspectable) CountFailed(ctx context.Context, since time.Time) ([]taskstore.Count, error) {
+	if err := l.err(); err != nil {
+		return nil, err
+	}
+	return l.inspector.CountFailed(ctx, since)
+}
+
 // ListSteps implements taskstore.Inspector.
 func (l inspectable) ListSteps(ctx context.Context, id string) ([]taskstore.StepSummary, error) {
 	if err := l.err(); err != nil {

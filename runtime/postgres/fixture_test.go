@@ -34,6 +34,7 @@ var fixtureTables = map[int][]string{
 	5: {"task", "arguments", "inputs", "outcome", "step", "account", "worker", "tombstone", "change"},
 	6: {"task", "arguments", "inputs", "outcome", "step", "account", "worker", "tombstone", "change"},
 	7: {"task", "arguments", "inputs", "outcome", "step", "account", "worker", "tombstone", "change"},
+	8: {"task", "arguments", "inputs", "outcome", "step", "account", "worker", "tombstone", "change"},
 }
 
 // TestMigrateFixtures migrates a populated database of each version of the schema to the newest one, and reads the

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -117,6 +118,32 @@ func TestDeadsTasksUseIndex(t *testing.T) {
 	}
 	if plan := strings.Join(lines, "\n"); !strings.Contains(plan, "Index Cond: ((worker >=") {
 		t.Error(plan)
+	}
+}
+
+// TestFailedUseIndex checks that it takes no look at all tasks to know which have failed lately.
+func TestFailedUseIndex(t *testing.T) {
+	s := openStore(t, pgtest.Database(t), Options{})
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())                                                    //nolint:errcheck // it has only read
+	if _, err := tx.Exec(t.Context(), "SET LOCAL enable_seqscan = off"); err != nil { // which is faster as long as the table is empty
+		t.Fatal(err)
+	}
+	late := taskstore.Filter{Failed: true, EndedFrom: time.UnixMicro(1)}
+	where, _ := durable.JoinConditions(durable.ConditionsOf(late, taskstore.Position{}, "", ""))
+	scan := "SELECT id FROM @schema@.task" + strings.ReplaceAll(where, "?", "$1::bigint") + durable.OrderOf(late) + " LIMIT 51"
+	for _, sql := range []string{countFailed, scan} {
+		rows, err := tx.Query(t.Context(), "EXPLAIN "+s.schema.sql(sql), int64(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if plan := strings.Join(lines, "\n"); err != nil || !strings.Contains(plan, "task_failed") || !strings.Contains(plan, "Index Cond: (terminal >=") {
+			t.Errorf("%s: %v\n%s", sql, err, plan)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -142,6 +143,26 @@ func (s *Store) CountUnfinished(ctx context.Context) ([]taskstore.Count, error) 
 		if p, err := durable.PhaseOf(phase); err == nil { // otherwise the tasks cannot be read
 			counts = append(counts, taskstore.Count{Tool: string(tool), Phase: p, Count: n})
 		}
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("postgres: count: %w", err)
+	}
+	return counts, nil
+}
+
+var countFailed = durable.CountFailed("@schema@.task", "$1")
+
+// CountFailed implements [taskstore.Inspector].
+func (s *Store) CountFailed(ctx context.Context, since time.Time) ([]taskstore.Count, error) {
+	rows, err := s.pool.Query(ctx, s.schema.sql(countFailed), durable.Micros(since))
+	if err != nil {
+		return nil, fmt.Errorf("postgres: count: %w", err)
+	}
+	var counts []taskstore.Count
+	var tool []byte
+	var n int
+	if _, err := pgx.ForEachRow(rows, []any{&tool, &n}, func() error {
+		counts = append(counts, taskstore.Count{Tool: string(tool), Phase: taskstore.PhaseDone, Count: n})
 		return nil
 	}); err != nil {
 		return nil, fmt.Errorf("postgres: count: %w", err)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
@@ -39,6 +40,22 @@ func (s *Store) CountUnfinished(ctx context.Context) ([]taskstore.Count, error) 
 			}
 			return nil
 		})
+	})
+	return counts, err
+}
+
+var countFailed = durable.CountFailed("task", "?")
+
+// CountFailed implements [taskstore.Inspector].
+func (s *Store) CountFailed(ctx context.Context, since time.Time) ([]taskstore.Count, error) {
+	var counts []taskstore.Count
+	err := s.read(ctx, "read", func(r *session) error {
+		return r.queryContext(ctx, countFailed, func(rows *sql.Rows) error {
+			c := taskstore.Count{Phase: taskstore.PhaseDone}
+			err := rows.Scan(&c.Tool, &c.Count)
+			counts = append(counts, c)
+			return err
+		}, durable.Micros(since))
 	})
 	return counts, err
 }

@@ -46,6 +46,7 @@ type broken struct {
 	close   func() error
 	scan    func(ctx context.Context, filter taskstore.Filter, before taskstore.Position, limit int) ([]taskstore.Record, error)
 	count   func(ctx context.Context) ([]taskstore.Count, error)
+	failed  func(ctx context.Context, since time.Time) ([]taskstore.Count, error)
 	workers func(ctx context.Context) ([]taskstore.WorkerLease, error)
 	heads   func(ctx context.Context, id string) ([]taskstore.StepSummary, error)
 }
@@ -58,7 +59,7 @@ func newBroken(t testing.TB) *broken {
 	return &broken{
 		Store: s, aside: aside, create: aside.Create, update: s.Update, steps: s.Steps, get: aside.Get, list: s.List, delete: s.Delete, expire: aside.Expire,
 		changes: s.Changes, waiting: s.Waiting, lease: s.Lease, beat: s.Beat, release: s.Release, close: s.Close, scan: i.Scan, count: i.CountUnfinished,
-		workers: i.Workers, heads: i.ListSteps,
+		failed: i.CountFailed, workers: i.Workers, heads: i.ListSteps,
 	}
 }
 
@@ -111,6 +112,10 @@ func (b *broken) Scan(ctx context.Context, filter taskstore.Filter, before tasks
 }
 
 func (b *broken) CountUnfinished(ctx context.Context) ([]taskstore.Count, error) { return b.count(ctx) }
+
+func (b *broken) CountFailed(ctx context.Context, since time.Time) ([]taskstore.Count, error) {
+	return b.failed(ctx, since)
+}
 
 func (b *broken) Workers(ctx context.Context) ([]taskstore.WorkerLease, error) { return b.workers(ctx) }
 

@@ -846,6 +846,23 @@ var faults = []fault{
 			return append(counts, taskstore.Count{Tool: "s", Phase: taskstore.PhaseDone, Count: 1}), err
 		}
 	}},
+	{"failed records are counted whenever they have ended", "Inspector/scan and count", false, func(b *broken) {
+		failed := b.failed
+		b.failed = func(ctx context.Context, _ time.Time) ([]taskstore.Count, error) { return failed(ctx, time.Time{}) }
+	}},
+	{"failed records are counted without end", "Inspector/failed", false, func(b *broken) {
+		b.failed = func(ctx context.Context, since time.Time) ([]taskstore.Count, error) {
+			all, err := b.Store.(taskstore.Inspector).Scan(ctx, taskstore.Filter{Failed: true, EndedFrom: since}, taskstore.Position{}, 1<<20)
+			return []taskstore.Count{{Tool: "t", Phase: taskstore.PhaseDone, Count: len(all)}}, err
+		}
+	}},
+	{"a filter for failed records admits all", "Inspector/scan and count", false, func(b *broken) {
+		scan := b.scan
+		b.scan = func(ctx context.Context, filter taskstore.Filter, after taskstore.Position, limit int) ([]taskstore.Record, error) {
+			filter.Failed = false
+			return scan(ctx, filter, after, limit)
+		}
+	}},
 	{"the tasks without a worker are no worker's", "Inspector/scan and count", false, func(b *broken) {
 		workers := b.workers
 		b.workers = func(ctx context.Context) ([]taskstore.WorkerLease, error) {

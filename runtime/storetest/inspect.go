@@ -63,6 +63,10 @@ func testInspector(k *kit) {
 		if r.Done() {
 			r.Outcome = &taskstore.Outcome{Kind: []taskstore.OutcomeKind{taskstore.OutcomeResult, taskstore.OutcomeError, taskstore.OutcomeCancelled}[i%3], IsError: i%2 == 1 && i%3 == 0}
 		}
+		r.TerminalAt = time.Time{}
+		if r.Done() {
+			r.TerminalAt = k.minutesAfter(i % 7)
+		}
 		want = append(want, k.createRecord(r))
 	}
 	slices.SortFunc(want, func(a, b taskstore.Record) int {
@@ -82,6 +86,10 @@ func testInspector(k *kit) {
 		{CreatedUntil: time.UnixMicro(math.MaxInt64)}, {CreatedFrom: k.minutesAfter(-2), CreatedUntil: k.minutesAfter(-5)},
 		{IDPrefix: "t1"}, {IDPrefix: "t07"}, {IDPrefix: "t"}, {IDPrefix: "t070"}, {IDPrefix: "u"}, {IDPrefix: "\xff"}, {IDPrefix: "t\x80"}, {IDPrefix: "t\xff\xff"}, {IDPrefix: "t1\xff"}, {IDPrefix: "t0", Phase: taskstore.PhaseDone},
 		{IsError: &yes}, {IsError: &no}, {IsError: &no, Outcome: taskstore.OutcomeResult}, {IsError: &yes, Unfinished: true},
+		{Failed: true}, {Failed: true, Tool: "t"}, {Failed: true, Outcome: taskstore.OutcomeResult}, {Failed: true, Unfinished: true},
+		{EndedFrom: k.minutesAfter(3)}, {EndedFrom: time.UnixMicro(math.MinInt64)}, {EndedFrom: time.UnixMicro(math.MaxInt64)},
+		{Failed: true, EndedFrom: k.minutesAfter(3)}, {Failed: true, EndedFrom: k.minutesAfter(1), OldestFirst: true},
+		{Failed: true, EndedFrom: k.minutesAfter(1), CreatedFrom: k.minutesAfter(-5)},
 		{Phase: "odd"}, {Outcome: "odd"}, {CreatedFrom: k.minutesAfter(-5)}, {CreatedUntil: k.minutesAfter(-5)},
 		{CreatedFrom: k.minutesAfter(-6), CreatedUntil: k.minutesAfter(-2), Unfinished: true, OldestFirst: true},
 	}
@@ -109,6 +117,7 @@ func testInspector(k *kit) {
 		k.Errorf("scanned at a limit of 0: %s, %v", describeRecords(none...), err)
 	}
 	k.wantCounts(inspector, want)
+	k.wantFailed(inspector, want)
 	last := want[0]
 	k.deleteRecord(last.ID) // a position stays valid
 	page, err := inspector.Scan(k.ctx, taskstore.Filter{}, taskstore.Position{CreatedAt: last.CreatedAt, ID: last.ID}, 1)
@@ -116,6 +125,7 @@ func testInspector(k *kit) {
 		k.Errorf("before the place of a deleted record: %s, %v", describeRecords(page...), err)
 	}
 	k.wantCounts(inspector, want[1:])
+	k.wantFailed(inspector, want[1:])
 	k.wantWorkers(inspector, want[1:])
 }
 
@@ -178,5 +188,65 @@ func (k *kit) wantCounts(inspector taskstore.Inspector, records []taskstore.Reco
 	}
 	if d := diffRecords(got, want); err != nil || d != "" {
 		k.Errorf("the counts of unfinished records: %v, %s", err, d)
+	}
+}
+
+// wantFailed compares the counts of failed records, and then those of more than are counted.
+func (k *kit) wantFailed(inspector taskstore.Inspector, records []taskstore.Record) {
+	k.Helper()
+	for _, since := range []time.Time{{}, k.minutesAfter(1), k.minutesAfter(3), k.minutesAfter(60)} {
+		want, got := map[taskstore.Count]int{}, map[taskstore.Count]int{}
+		for _, r := range records {
+			if r.Failed() && !r.TerminalAt.Before(since) {
+				want[taskstore.Count{Tool: r.Tool, Phase: taskstore.PhaseDone}]++
+			}
+		}
+		counts, err := inspector.CountFailed(k.ctx, since)
+		for _, c := range counts {
+			got[taskstore.Count{Tool: c.Tool, Phase: c.Phase}] += c.Count
+		}
+		if d := diffRecords(got, want); err != nil || d != "" {
+			k.Errorf("the counts of records that have failed since %v: %v, %s", since, err, d)
+		}
+	}
+}
+
+// testFailedBound checks that CountFailed counts the records that fail, and stops at its bound.
+func testFailedBound(k *kit) {
+	inspector, ok := k.s.(taskstore.Inspector)
+	if !ok {
+		k.Skip("the store is not a taskstore.Inspector")
+	}
+	count := func() (n int) {
+		k.Helper()
+		counts, err := inspector.CountFailed(k.ctx, k.minutesAfter(0))
+		if err != nil {
+			k.Fatalf("count the records that have failed: %v", err)
+		}
+		for _, c := range counts {
+			n += c.Count
+		}
+		return n
+	}
+	// fail returns the record as it is once it has failed.
+	fail := func(r taskstore.Record) taskstore.Record {
+		r.Phase, r.Outcome = taskstore.PhaseDone, &taskstore.Outcome{Kind: taskstore.OutcomeResult, IsError: true}
+		r.TerminalAt, r.Claim = k.minutesAfter(1), taskstore.Claim{}
+		return r
+	}
+	before := count()
+	r := k.createRecord(k.newRecord("fails", "p", k.minutesAfter(0)))
+	if n := count(); n != before {
+		k.Errorf("%d records have failed before one fails, want %d", n, before)
+	}
+	k.updateRecord(r, fail(r))
+	if n := count(); n != before+1 {
+		k.Errorf("%d records have failed after one has failed, want %d", n, before+1)
+	}
+	for i := range taskstore.MaxCountFailed {
+		k.createRecord(fail(k.newRecord(fmt.Sprint("fails", i), "p", k.minutesAfter(0))))
+	}
+	if n := count(); n != taskstore.MaxCountFailed {
+		k.Errorf("%d records are counted of more, want %d", n, taskstore.MaxCountFailed)
 	}
 }

@@ -88,7 +88,8 @@
 //   - Release/at once: the records of the worker, and only those, can be taken at once. The feeds of
 //     all handles say so.
 //   - Inspector/scan and count: if the store is an [taskstore.Inspector]: in either order, with any
-//     filter, limit and position, the unfinished by tool and phase, and the leases of workers.
+//     filter, limit and position, the unfinished and the failed by tool, and the leases of workers.
+//   - Inspector/failed: a record that fails is counted, and no more than MaxCountFailed are.
 //   - Sessions/the key: if the store is a [taskstore.SessionStore]: all calls get the same key, at once
 //     and through any handle, and another store has another key.
 //   - Sessions/ended: an ended session is remembered for its principal, by all handles, whatever
@@ -210,6 +211,7 @@ var promises = []promise{
 	{"Beat/lost", testLost},
 	{"Release/at once", testRelease},
 	{"Inspector/scan and count", testInspector},
+	{"Inspector/failed", testFailedBound},
 	{"Sessions/the key", testSessionKey},
 	{"Sessions/ended", testEndedSessions},
 	{"Sessions/reopened", testReopenedSessions},

@@ -37,7 +37,8 @@ type Memory struct {
 	working       *index.Sorted[*Record]             // the unfinished by worker
 	waiting       *index.Sorted[*Record]             // those of them without a worker, by tool and account
 	expiry        *index.Sorted[*Record]
-	leases        map[string]time.Time // the ends of leases, by worker
+	failed        *index.Sorted[*Record] // by the time of their ends
+	leases        map[string]time.Time   // the ends of leases, by worker
 	tombstones    index.Map[string, tombstone]
 	oldTombstones []tombstone // all of them, oldest first
 }
@@ -60,6 +61,7 @@ func NewMemoryAt(clock func() time.Time) *Memory {
 		working: index.NewSorted(compareByWorker),
 		waiting: index.NewSorted(compareByTurn),
 		expiry:  index.NewSorted(compareByExpiry),
+		failed:  index.NewSorted(compareByEnd),
 		leases:  map[string]time.Time{},
 	}
 }
@@ -88,6 +90,10 @@ func compareByTurn(a, b *Record) int {
 
 func compareByExpiry(a, b *Record) int {
 	return cmp.Or(a.ExpiresAt.Compare(b.ExpiresAt), cmp.Compare(a.ID, b.ID))
+}
+
+func compareByEnd(a, b *Record) int {
+	return cmp.Or(a.TerminalAt.Compare(b.TerminalAt), cmp.Compare(a.ID, b.ID))
 }
 
 // Create implements Store.
@@ -214,6 +220,9 @@ func (s *Memory) indexRecord(e *Record) {
 	if e.IsFree() {
 		s.waiting.Insert(e)
 	}
+	if e.Failed() {
+		s.failed.Insert(e)
+	}
 	s.countRecord(e, 1)
 }
 
@@ -222,6 +231,7 @@ func (s *Memory) unindexRecord(e *Record) {
 	s.expiry.Remove(e)
 	s.working.Remove(e)
 	s.waiting.Remove(e)
+	s.failed.Remove(e)
 	s.countRecord(e, -1)
 }
 
@@ -487,13 +497,29 @@ func (s *Memory) CountUnfinished(context.Context) ([]Count, error) {
 	for _, e := range s.working.Filter(math.MaxInt, func(*Record) bool { return true }) {
 		counts[Count{Tool: e.Tool, Phase: e.Phase}]++
 	}
+	return listCounts(counts), nil
+}
+
+// listCounts returns counts as a list.
+func listCounts(counts map[Count]int) []Count {
 	var list []Count
 	for c, n := range counts {
 		c.Count = n
 		list = append(list, c)
 	}
 	slices.SortFunc(list, func(a, b Count) int { return cmp.Or(strings.Compare(a.Tool, b.Tool), cmp.Compare(a.Phase, b.Phase)) })
-	return list, nil
+	return list
+}
+
+// CountFailed implements Inspector.
+func (s *Memory) CountFailed(_ context.Context, since time.Time) ([]Count, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := map[Count]int{}
+	for _, e := range s.failed.Range(MaxCountFailed, func(e *Record) int { return min(e.TerminalAt.Compare(since), 0) }) {
+		counts[Count{Tool: e.Tool, Phase: PhaseDone}]++
+	}
+	return listCounts(counts), nil
 }
 
 // ListSteps implements Inspector.

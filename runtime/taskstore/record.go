@@ -214,6 +214,11 @@ func (r *Record) IsFree() bool { return !r.Done() && r.Claim.Worker == "" }
 // Done reports whether the task has ended.
 func (r *Record) Done() bool { return r.Phase == PhaseDone }
 
+// Failed reports whether the task has ended with an error: a JSON-RPC error, or a result with isError.
+func (r *Record) Failed() bool {
+	return r.Outcome != nil && (r.Outcome.Kind == OutcomeError || r.Outcome.IsError)
+}
+
 // TTL returns how long the task is kept, counted from its creation.
 func (r *Record) TTL() time.Duration { return r.ExpiresAt.Sub(r.CreatedAt) }
 

@@ -179,6 +179,10 @@ type Inspector interface {
 	Scan(ctx context.Context, filter Filter, after Position, limit int) ([]Record, error)
 	// CountUnfinished counts the unfinished records by tool and phase, in any order.
 	CountUnfinished(ctx context.Context) ([]Count, error)
+	// CountFailed counts by tool, in any order, the records that have failed, see [Record.Failed], and whose TerminalAt is
+	// not before since. It counts MaxCountFailed records and no more. So its cost depends neither on the store's size nor
+	// on how many have failed. The counts have the phase PhaseDone.
+	CountFailed(ctx context.Context, since time.Time) ([]Count, error)
 	// Workers returns the leases, and how many unfinished records each worker has, in any order.
 	// A lease that has ended may be missing. The unfinished records of workers without a lease, and of no worker,
 	// are counted for the worker "".
@@ -187,6 +191,9 @@ type Inspector interface {
 	// record.
 	ListSteps(ctx context.Context, id string) ([]StepSummary, error)
 }
+
+// MaxCountFailed is how many records [Inspector.CountFailed] counts at most, all tools together.
+const MaxCountFailed = 1000
 
 // MinSessionKey is how many bytes a session key has at least.
 const MinSessionKey = 32
@@ -213,6 +220,8 @@ type Filter struct {
 	Outcome                 OutcomeKind
 	// IsError admits the records whose outcome has this IsError: true those whose result is an error of the tool.
 	IsError *bool
+	// Failed admits the records that have failed, see [Record.Failed].
+	Failed bool
 	// Unfinished admits the records that have no outcome.
 	Unfinished bool
 	// IDPrefix admits the records whose ID begins with it.
@@ -221,6 +230,8 @@ type Filter struct {
 	Message string
 	// CreatedFrom and CreatedUntil admit the records that were created in this time, both ends included.
 	CreatedFrom, CreatedUntil time.Time
+	// EndedFrom admits the records that have an outcome, and whose TerminalAt is not before it.
+	EndedFrom time.Time
 	// OldestFirst turns the order around. It admits all.
 	OldestFirst bool
 }
@@ -230,9 +241,10 @@ func (f Filter) Admits(r *Record) bool {
 	return (f.Principal == "" || f.Principal == r.Principal) && (f.Tool == "" || f.Tool == r.Tool) &&
 		(f.Worker == "" || f.Worker == r.Claim.Worker) && (f.Phase == "" || f.Phase == r.Phase) &&
 		(f.Outcome == "" || r.Outcome != nil && f.Outcome == r.Outcome.Kind) &&
-		(f.IsError == nil || r.Outcome != nil && *f.IsError == r.Outcome.IsError) && !(f.Unfinished && r.Done()) &&
+		(f.IsError == nil || r.Outcome != nil && *f.IsError == r.Outcome.IsError) && (!f.Failed || r.Failed()) && !(f.Unfinished && r.Done()) &&
 		strings.HasPrefix(r.ID, f.IDPrefix) && strings.Contains(r.StatusMessage, f.Message) && (f.CreatedFrom.IsZero() || !r.CreatedAt.Before(f.CreatedFrom)) &&
-		(f.CreatedUntil.IsZero() || !r.CreatedAt.After(f.CreatedUntil))
+		(f.CreatedUntil.IsZero() || !r.CreatedAt.After(f.CreatedUntil)) &&
+		(f.EndedFrom.IsZero() || r.Outcome != nil && !r.TerminalAt.Before(f.EndedFrom))
 }
 
 // WorkerLease is the lease of a worker.
@@ -244,7 +256,7 @@ type WorkerLease struct {
 	Unfinished int
 }
 
-// Count is how many unfinished records a tool has in a phase.
+// Count is how many records a tool has in a phase.
 type Count struct {
 	Tool  string
 	Phase Phase

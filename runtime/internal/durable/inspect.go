@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
@@ -29,6 +30,7 @@ func ConditionsOf(filter taskstore.Filter, after taskstore.Position, principal, 
 	// The index of unfinished tasks has this condition.
 	add(filter.Unfinished || filter.Phase != "" && PhaseNumber(filter.Phase) < PhaseDone, "phase < 9")
 	add(filter.Outcome != "", "outcome = ?", OutcomeKindNumber(filter.Outcome))
+	add(filter.Failed, "("+Failed+")")
 	if filter.IsError != nil {
 		add(*filter.IsError, "outcome <> 0 AND is_error")
 		add(!*filter.IsError, "outcome <> 0 AND NOT is_error")
@@ -39,14 +41,34 @@ func ConditionsOf(filter taskstore.Filter, after taskstore.Position, principal, 
 	add(filter.Message != "", contains, []byte(filter.Message))
 	add(!filter.CreatedFrom.IsZero(), "created >= ?", Micros(filter.CreatedFrom))
 	add(!filter.CreatedUntil.IsZero(), "created <= ?", Micros(filter.CreatedUntil))
+	add(!filter.EndedFrom.IsZero(), "outcome <> 0 AND terminal >= ?", Micros(filter.EndedFrom))
 	if after != (taskstore.Position{}) {
-		sql := "(created, id) < (?, ?)"
+		sql := "(" + createdOf(filter) + ", id) < (?, ?)"
 		if filter.OldestFirst {
-			sql = "(created, id) > (?, ?)"
+			sql = "(" + createdOf(filter) + ", id) > (?, ?)"
 		}
 		add(true, sql, Micros(after.CreatedAt), []byte(after.ID))
 	}
 	return all
+}
+
+// Failed is the condition of records that have failed, as the index task_failed has it.
+const Failed = "outcome = 2 OR is_error"
+
+// CountFailed is the query of [taskstore.Inspector.CountFailed], as far as its conditions. since is the SQL of the time,
+// and table that of the table.
+func CountFailed(table, since string) string {
+	return fmt.Sprintf("SELECT tool, count(*) FROM (SELECT tool FROM %s WHERE (%s) AND terminal >= %s LIMIT %d) AS failed GROUP BY tool",
+		table, Failed, since, taskstore.MaxCountFailed)
+}
+
+// createdOf returns the column of the creation. The plus keeps a database from walking all records in the order of their
+// creation to find those that failed lately, for which there is an index.
+func createdOf(filter taskstore.Filter) string {
+	if filter.Failed && !filter.EndedFrom.IsZero() {
+		return "+created"
+	}
+	return "created"
 }
 
 // prefixEnd returns the smallest text that is greater than all with a prefix, or nil if there is none.
@@ -65,9 +87,9 @@ func prefixEnd(prefix string) []byte {
 // OrderOf returns the ORDER BY of a filter.
 func OrderOf(filter taskstore.Filter) string {
 	if filter.OldestFirst {
-		return " ORDER BY created, id"
+		return " ORDER BY " + createdOf(filter) + ", id"
 	}
-	return " ORDER BY created DESC, id DESC"
+	return " ORDER BY " + createdOf(filter) + " DESC, id DESC"
 }
 
 // JoinConditions returns the WHERE of conditions, and their values.

@@ -133,6 +133,9 @@ func (s *scanned) Scan(ctx context.Context, _ taskstore.Filter, _ taskstore.Posi
 // CountUnfinished implements taskstore.Inspector.
 func (s *scanned) CountUnfinished(context.Context) ([]taskstore.Count, error) { return nil, nil }
 
+// CountFailed implements taskstore.Inspector.
+func (s *scanned) CountFailed(context.Context, time.Time) ([]taskstore.Count, error) { return nil, nil }
+
 // Workers implements taskstore.Inspector.
 func (s *scanned) Workers(context.Context) ([]taskstore.WorkerLease, error) { return nil, nil }
 

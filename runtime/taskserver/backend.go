@@ -3,7 +3,6 @@ package taskserver
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -106,7 +105,7 @@ func newBackend(options Options, services ...mcptask.Tools) (*Backend, error) {
 		store:      options.Store,
 		logger:     options.Logger,
 		catalog:    catalog{tools: map[string]*registeredTool{}, reserved: map[string]string{}, revisions: named, runsElsewhere: options.Executor != nil},
-		worker:     rand.Text(),
+		worker:     newWorkerName(),
 		lease:      cmp.Or(tuning.Lease, leaseFor),
 		adoptNow:   make(chan struct{}, 1),
 		fetchNow:   make(chan struct{}, 1),

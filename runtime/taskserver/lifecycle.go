@@ -119,7 +119,7 @@ func nextRecord(r taskstore.Record, e event) (taskstore.Record, error) {
 	n := r
 	n.Inputs = slices.Clone(r.Inputs)
 	if e.lost {
-		addMoment(&n, taskstore.EventLost, "", e)
+		addMoment(&n, taskstore.EventLost, describeLostWorker(&n), e)
 	}
 	if err := t.apply(&n, e); err != nil {
 		return r, err
@@ -144,7 +144,7 @@ func addMoment(r *taskstore.Record, kind taskstore.EventKind, text string, e eve
 func describeMoment(r *taskstore.Record, e event) string {
 	switch e.kind {
 	case eventStart:
-		return nameShort(r.Claim.Worker)
+		return DescribeWorker(r.Claim.Worker)
 	case eventReport:
 		return r.StatusMessage
 	case eventAsk:
@@ -157,8 +157,16 @@ func describeMoment(r *taskstore.Record, e event) string {
 	return ""
 }
 
-// nameShort returns as much of a worker's name as a person needs to tell workers apart.
-func nameShort(worker string) string { return worker[:min(len(worker), 8)] }
+// describeLostWorker returns who has begun the last run of a task, as the timeline tells. A task that another server has
+// found has that server as its worker.
+func describeLostWorker(r *taskstore.Record) string {
+	for _, m := range slices.Backward(r.Timeline.Moments()) {
+		if m.Kind == taskstore.EventStarted {
+			return m.Text
+		}
+	}
+	return ""
+}
 
 // nameOutcome returns how a task has ended, in the words of the audit trail.
 func nameOutcome(o *taskstore.Outcome) string {

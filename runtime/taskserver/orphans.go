@@ -127,7 +127,7 @@ func (b *Backend) adoptOrphan(orphan taskstore.Record) (isTaken bool) {
 	}
 	switch {
 	case err == nil:
-		log.Info("task of a lost worker is to run again", "attempt", r.Attempt+1)
+		log.Info("task of a lost worker is to run again", "worker", describeLostWorker(&orphan), "attempt", r.Attempt+1)
 	case b.closing.Err() == nil:
 		log.Warn("task of a lost worker not taken", "error", err)
 	}
@@ -187,7 +187,7 @@ func newLostEnd(r taskstore.Record) event {
 
 // warnOfLoss logs that newLostEnd has ended a task.
 func (b *Backend) warnOfLoss(r taskstore.Record) {
-	b.logger.Warn("task lost with its worker", "task", taskstore.LogID(r.Principal, r.ID), "tool", r.Tool, "attempt", r.Attempt, "tries", r.Tries)
+	b.logger.Warn("task lost with its worker", "task", taskstore.LogID(r.Principal, r.ID), "tool", r.Tool, "worker", describeLostWorker(&r), "attempt", r.Attempt, "tries", r.Tries)
 }
 
 // returnOrphan gives a task that this server has taken and cannot submit back to the

@@ -300,7 +300,7 @@ func (b *Backend) reserve(fresh *taskstore.Record, call CallRequest) *reservatio
 	v.run, v.leave = b.enterRun(fresh.ID, fresh.CreatedAt) // before the task is stored, so that no cancellation is missed
 	v.run.isAwaited, v.run.bound = call.Mode != ModeTask, call.bound
 	fresh.Phase, fresh.Attempt, fresh.Tries, fresh.Claim.State = taskstore.PhaseRunning, 1, 1, taskstore.ClaimRunning
-	addMoment(fresh, taskstore.EventStarted, nameShort(fresh.Claim.Worker), event{at: fresh.CreatedAt})
+	addMoment(fresh, taskstore.EventStarted, DescribeWorker(fresh.Claim.Worker), event{at: fresh.CreatedAt})
 	return v
 }
 

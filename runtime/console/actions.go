@@ -64,9 +64,12 @@ var errForm = errors.New("the form does not fit")
 func (c *Console) explain(err error) failure {
 	var wire *mcptask.Error
 	var exceeded *taskstore.QuotaError
+	var known failure
 	told := strings.TrimPrefix(err.Error(), "mcptask: ")
 	is := func(target error) bool { return errors.Is(err, target) }
 	switch {
+	case errors.As(err, &known):
+		return known
 	case slices.ContainsFunc([]error{taskserver.ErrTaskEnded, taskserver.ErrNotAsked, taskserver.ErrNoTool}, is):
 		return failure{http.StatusConflict, told}
 	case is(taskstore.ErrNoRecord):
@@ -133,13 +136,11 @@ func readResponse(record taskstore.Record, key string, entered url.Values) (json
 	return json.Marshal(response)
 }
 
-// The things that a viewer may reveal.
+// The things that a viewer may reveal, beside the arguments and the principal, which the page of a task has.
 const (
-	revealArguments = "arguments"
-	revealResult    = "result"
-	revealAnswers   = "answers"
-	revealSteps     = "steps"
-	revealPrincipal = "principal"
+	revealResult  = "result"
+	revealAnswers = "answers"
+	revealSteps   = "steps"
 )
 
 // reveal shows something of a task that is hidden otherwise. It is a POST, so that no link or history does it again,
@@ -155,8 +156,6 @@ func (c *Console) reveal(w http.ResponseWriter, r request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, answerLength)
 	d := c.newDetail(r.Context(), record, r.viewer, nil)
 	switch d.Revealed = r.PostFormValue("what"); d.Revealed {
-	case revealArguments:
-		d.Text = string(indent.JSON(record.Arguments))
 	case revealResult:
 		d.Text = resultText(record)
 	case revealAnswers:
@@ -168,11 +167,6 @@ func (c *Console) reveal(w http.ResponseWriter, r request) error {
 	case revealSteps:
 		if d.Text, err = c.readStepValues(r.Context(), record); err != nil {
 			return err
-		}
-	case revealPrincipal:
-		d.Text = record.Principal
-		if d.Text == "" {
-			d.Text = strings.TrimSpace("anonymous " + record.Account)
 		}
 	default:
 		return failure{http.StatusBadRequest, "there is nothing of that name to reveal"}

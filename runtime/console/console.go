@@ -25,6 +25,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
@@ -34,6 +35,9 @@ import (
 
 // Options configure a console. The zero value is for a person at the machine itself, who only looks.
 type Options struct {
+	// Name is the server's at the head of each page, such as "shop, staging", so that nobody takes one environment for
+	// another. "" means the name of the program. The program's version and host stand beside it.
+	Name string
 	// Path is the path under which the page is served, with slashes at both ends. "" means "/console/".
 	Path string
 	// Authorize says who sends a request, or returns an error, which refuses it with 403. It may be called
@@ -44,8 +48,8 @@ type Options struct {
 	Authorize func(*http.Request) (Viewer, error)
 	// Actions lets viewers who may act cancel tasks, answer for their requestors, and run tasks again.
 	Actions bool
-	// Reveal lets viewers who may reveal see the arguments, results, answers, values of steps and principals of tasks,
-	// one at a time. Each look is in the audit trail.
+	// Reveal lets viewers who may reveal see the arguments, results, answers, values of steps and principals of tasks.
+	// Each look is in the audit trail.
 	Reveal bool
 	// AllowedHosts are names, without a port, by which browsers may call the page. If there are none, browsers may call
 	// a page on a loopback address by localhost and its addresses, and a page on any other address by every name.
@@ -81,6 +85,10 @@ type Console struct {
 	key       []byte        // of the marks of principals
 	cipher    cipher.AEAD   // of principals in URLs
 	reads     chan struct{} // has an element for each read of the store
+	name      serverName
+	began     time.Time
+	workers   workerList
+	looks     looks
 	streams   limit.Gauge[string]
 }
 
@@ -99,7 +107,7 @@ func New(server *taskserver.Server, options Options) (*Console, error) {
 		return nil, errors.New("console: the server's store is no taskstore.Inspector, which shows the tasks of all principals: implement it, or use a store of this module")
 	}
 	c := &Console{server: server, inspector: inspector, options: options, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
-		key: []byte(rand.Text()), reads: make(chan struct{}, maxReads)}
+		key: []byte(rand.Text()), reads: make(chan struct{}, maxReads), name: nameServer(options.Name), began: time.Now()}
 	block, err := aes.NewCipher(c.hash("cipher", ""))
 	if err == nil {
 		c.cipher, err = cipher.NewGCM(block)
@@ -113,6 +121,8 @@ func New(server *taskserver.Server, options Options) (*Console, error) {
 	c.handle("GET", "", c.showOverview)
 	c.handle("GET", "tasks", c.showTasks)
 	c.handle("POST", "tasks/search", c.search)
+	c.handle("POST", "bulk", c.actOnChosen)
+	c.handle("GET", "bulk", func(w http.ResponseWriter, _ request) error { c.goTo(w, "tasks"); return nil }) // of a browser that goes back
 	c.handle("GET", "tasks/{task}", c.showTask)
 	c.handle("GET", "tasks/{task}/{action}", c.backToTask)
 	c.handle("GET", "events", c.stream)

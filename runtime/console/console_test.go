@@ -209,7 +209,7 @@ func TestPages(t *testing.T) {
 	d.awaitState(alice, id, reports)
 	shipped := d.start(taskserver.Caller{Revision: alice.Revision, CanAsk: alice.CanAsk}, "ship", `{}`)
 	d.awaitState(taskserver.Caller{}, shipped, asks)
-	wants(t, "the overview", d.get(""), ">render</a>", ">ship</a>", "<dt>running</dt><dd>1</dd>", "<dt>asking</dt><dd>1</dd>", ">approve</a>", "Ship &lt;b&gt;it&lt;/b&gt;?", "<h2 id=\"h-workers\">")
+	wants(t, "the overview", d.get(""), ">render</a>", ">ship</a>", ">running</dt><dd>1</dd>", ">asking</dt><dd>1</dd>", ">failed in the last hour</dt><dd>0</dd>", ">approve</a>", "Ship &lt;b&gt;it&lt;/b&gt;?", "<h2 id=\"h-workers\">")
 	lacks(t, "the overview without ends", d.get(""), `height="-`)
 	list := d.get("tasks")
 	wants(t, "the list", list, "render", "ship", "frame &lt;1&gt;", `<progress max="4" value="1"`, "anonymous", "owner ")
@@ -222,14 +222,14 @@ func TestPages(t *testing.T) {
 	}
 	lacks(t, "the list", list, id)
 	wants(t, "the list", list, `<span class="asks">asks approve</span>`)
-	wants(t, "a page", ship, "Seen by local, may only look.")
+	wants(t, "a page", ship, "Signed in as local. You can only look.")
 	if err := d.tasks.Operator("olga").Cancel(t.Context(), shipped); err != nil {
 		t.Fatal(err)
 	}
 	lacks(t, "the list after the end", d.get("tasks?tool=ship"), "asks approve")
 	d.finish <- struct{}{}
 	d.awaitState(alice, id, isDone)
-	wants(t, "the ended task", d.get(d.pageOf("render")), `<span class="state result">result</span>`, "<strong>ended</strong> <span>result</span>")
+	wants(t, "the ended task", d.get(d.pageOf("render")), `>completed</span>`, "<strong>ended</strong> <span>completed</span>")
 }
 
 // TestStale shows the tasks of a tool that no server has.
@@ -256,10 +256,10 @@ func TestFilter(t *testing.T) {
 	}
 	id := d.start(alice, "render", `{}`)
 	d.awaitState(alice, id, reports)
-	row := `<th scope="row">`
+	row := `<th scope="row"`
 	for query, want := range map[string]int{
 		"": 50, "tool=render": 1, "state=running": 1, "text=frame": 1, "text=%3C1": 1, "task=" + id[:8]: 1, "task=" + id[:2] + "0": 0,
-		"age=last+hour": 50, "age=older+than+an+hour": 0, "state=result": 0, "state=unfinished": 50, "tool=none": 0,
+		"age=last+hour": 50, "age=older+than+an+hour": 0, "state=completed": 0, "state=failed&ended=last+hour": 0, "state=unfinished": 50, "tool=none": 0,
 	} {
 		if got := strings.Count(d.get("tasks?"+query), row); got != want {
 			t.Errorf("%s: %d tasks, want %d", query, got, want)
@@ -280,7 +280,6 @@ func TestFilter(t *testing.T) {
 		if got := strings.Count(found, row); got != want {
 			t.Errorf("%s: %d tasks, want %d", value, got, want)
 		}
-		lacks(t, "the list", found, value)
 	}
 	for _, written := range []string{id, " " + id[:8] + "...", id[:12] + "…"} {
 		if got := strings.Count(search("task", written), row); got != 1 {
@@ -311,7 +310,7 @@ func TestFilter(t *testing.T) {
 			t.Errorf("the ID %q: HTTP %d", lost, status)
 		}
 	}
-	for _, odd := range []string{"state=odd", "age=odd", "owner=odd", "owner=" + strings.Repeat("A", 60), "after=odd"} {
+	for _, odd := range []string{"state=odd", "age=odd", "ended=odd", "owner=odd", "owner=" + strings.Repeat("A", 60), "after=odd"} {
 		if status, _, body := d.request(http.MethodGet, "tasks?"+odd, nil); status != http.StatusBadRequest && status != http.StatusNotFound {
 			t.Errorf("%s: HTTP %d\n%s", odd, status, body)
 		}
@@ -357,39 +356,76 @@ func TestActions(t *testing.T) {
 	record := d.awaitState(alice, id, isDone)
 	wants(t, "the result", string(record.Outcome.Result), `\"approve\":true`, `\"size\":\"large\"`, `\"boxes\":3`, `\"speed\":\"express\"`, `\"days\":2`, `\"to\":[\"y\"]`)
 	wants(t, "the result", string(record.Outcome.Result), `\"note\":\"two\\nlines\"`)
-	wants(t, "a late cancel", act("cancel", url.Values{}, http.StatusConflict), "Not done: the task has ended already")
+	wants(t, "a late cancel", act("cancel", url.Values{}, http.StatusConflict), "Not done: the task has already ended")
 	fresh := act("again", url.Values{}, http.StatusSeeOther)
 	if !strings.HasPrefix(fresh, "/console/tasks/") || strings.HasSuffix(fresh, page) {
 		t.Fatalf("it went on at %s", fresh)
 	}
 	page = strings.TrimPrefix(fresh, "/console/")
 	act("cancel", url.Values{}, http.StatusSeeOther)
-	wants(t, "the new task", d.get(page), `<span class="state cancelled">`, "<strong>ended</strong> <span>cancelled</span> <small>by local</small>", "<small>by local</small>")
+	wants(t, "the new task", d.get(page), `<span class="state cancelled"`, "<strong>ended</strong> <span>cancelled</span> <small>by local</small>", "<small>by local</small>")
 	for _, action := range []string{"answer", "cancel", `"run again"`} {
 		wants(t, "the audit trail", d.log.String(), "audit=operator action="+action+" operator=local")
 	}
 }
 
 func TestReveal(t *testing.T) {
-	d := open(t, console.Options{Reveal: true})
-	id := d.start(alice, "render", `{"file":"a.mp4","secret":"hunter2"}`)
-	d.finish <- struct{}{}
-	d.awaitState(alice, id, isDone)
-	page := d.pageOf("render")
-	lacks(t, "the page", d.get(page), "hunter2", "alice")
-	for what, want := range map[string]string{"arguments": "hunter2", "result": "with hunter2", "principal": "alice@example.com", "answers": `<pre tabindex="0" id="revealed"></pre>`} {
-		status, header, body := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {what}})
-		if status != http.StatusOK || header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: HTTP %d, %v", what, status, header)
+	bubble.Test(t, func(t *testing.T) {
+		viewer := console.Viewer{Name: "ops", Reveal: true}
+		d := open(t, console.Options{Reveal: true, Authorize: func(*http.Request) (console.Viewer, error) { return viewer, nil }})
+		id := d.start(alice, "render", `{"file":"a.mp4","secret":"hunter2"}`)
+		d.finish <- struct{}{}
+		d.awaitState(alice, id, isDone)
+		audited := func(want int, what string) {
+			t.Helper()
+			if got := strings.Count(d.log.String(), "action=reveal operator=ops "+what); got != want {
+				t.Errorf("the audit trail has %q %d times, want %d:\n%s", what, got, want, d.log.String())
+			}
 		}
-		wants(t, what, body, want)
-		wants(t, "the audit trail", d.log.String(), "action=reveal operator=local task="+id+" tool=render principal=alice@example.com what="+what)
-	}
-	d.request(http.MethodPost, "tasks/search", url.Values{"principal": {"bob"}})
-	wants(t, "the audit trail", d.log.String(), `action=reveal operator=local task="" tool="" principal=bob what="tasks of the principal"`)
-	if status, _, _ := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {"all"}}); status != http.StatusBadRequest {
-		t.Errorf("an unknown thing: HTTP %d", status)
-	}
+		ownersOfList, task := "what=owners principals=["+alice.Principal+"]", "task="+id+" tool=render principal=alice@example.com what="
+		viewer.Reveal = false
+		page := d.pageOf("render")
+		lacks(t, "the list and the page of a viewer who may not reveal", d.get("tasks")+d.get(page), "hunter2", "alice")
+		audited(0, "")
+		viewer.Reveal = true
+		wants(t, "the list", d.get("tasks"), ">alice@example.com</a>")
+		audited(1, ownersOfList)
+		audited(0, task)
+		got := d.get(page)
+		wants(t, "the page", got, "hunter2", ">alice@example.com</a>")
+		lacks(t, "the page", got, "with hunter2")
+		audited(1, task+`"arguments and principal"`)
+		d.get("tasks")
+		d.get(page)
+		wants(t, "the live list", d.watch("tasks")(), "alice@example.com")
+		wants(t, "the live page", d.watch(page)(), "alice@example.com")
+		audited(1, ownersOfList)
+		audited(1, task+`"arguments and principal"`)
+		viewer.Name = "otto"
+		d.get("tasks")
+		wants(t, "the audit trail", d.log.String(), "action=reveal operator=otto "+ownersOfList)
+		viewer.Name = "ops"
+		time.Sleep(15 * time.Minute)
+		d.get("tasks")
+		d.get(page)
+		audited(2, ownersOfList)
+		audited(2, task+`"arguments and principal"`)
+		for what, want := range map[string]string{"result": "with hunter2", "answers": `<pre tabindex="0" id="revealed"></pre>`} {
+			for looks := range 2 {
+				status, header, body := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {what}})
+				if status != http.StatusOK || header.Get("Cache-Control") != "no-store" {
+					t.Errorf("%s: HTTP %d, %v", what, status, header)
+				}
+				wants(t, what, body, want)
+				audited(looks+1, task+what)
+			}
+		}
+		d.request(http.MethodPost, "tasks/search", url.Values{"principal": {"bob"}})
+		audited(1, `task="" tool="" principal=bob what="tasks of the principal"`)
+		if status, _, _ := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {"all"}}); status != http.StatusBadRequest {
+			t.Errorf("an unknown thing: HTTP %d", status)
+		}
+	})
 }
 
 // unreadSteps is a store whose steps cannot be read while it is broken.
@@ -477,12 +513,12 @@ func TestSteps(t *testing.T) {
 		}
 		page := d.pageOf("render")
 		got := d.get(page)
-		row := func(name, kind, run, size string) string {
-			return `<th scope="row">` + name + `</th><td>` + kind + `</td><td><time [^>]*>[^<]*</time></td><td>` + run + `</td><td>` + size + `</td></tr>`
+		row := func(name, kind, after, run, size string) string {
+			return `<th scope="row">` + name + `</th><td>` + kind + `</td><td><time [^>]*>[^<]*</time></td><td>` + after + `</td><td>` + run + `</td><td>` + size + `</td></tr>`
 		}
 		for _, want := range []string{
-			row("up&lt;load&gt;", "result", "1", "9 B") + `\s*<tr id="step-row">` + row("row", "saved position", "2", "2.0 KiB"),
-			row("cool down", "end of a sleep", "3", "22 B"),
+			row("up&lt;load&gt;", "result", "1s", "1", "9 B") + `\s*<tr id="step-row">` + row("row", "saved position", "1s", "2", "2.0 KiB"),
+			row("cool down", "end of a sleep", "1s", "3", "22 B"),
 		} {
 			if !regexp.MustCompile(want).MatchString(got) {
 				t.Errorf("no %s in\n%s", want, got)
@@ -524,11 +560,8 @@ func TestRevealDeepValue(t *testing.T) {
 		page := d.pageOf("render")
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		status, _, body := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {"arguments"}})
+		body := d.get(page)
 		runtime.ReadMemStats(&after)
-		if status != http.StatusOK {
-			t.Errorf("HTTP %d", status)
-		}
 		wants(t, "the page", body, "a.mp4")
 		return after.TotalAlloc - before.TotalAlloc
 	}
@@ -581,8 +614,10 @@ func TestRefusals(t *testing.T) {
 		}, http.StatusForbidden},
 		{"an action", http.MethodPost, page + "/cancel", url.Values{}, nil, http.StatusForbidden},
 		{"an answer", http.MethodPost, page + "/answer", url.Values{}, nil, http.StatusForbidden},
-		{"a look", http.MethodPost, page + "/reveal", url.Values{"what": {"arguments"}}, nil, http.StatusForbidden},
+		{"a look", http.MethodPost, page + "/reveal", url.Values{"what": {"result"}}, nil, http.StatusForbidden},
 		{"a look by GET", http.MethodGet, page + "/reveal?what=arguments", nil, nil, http.StatusSeeOther},
+		{"an action on chosen tasks", http.MethodPost, "bulk", url.Values{"action": {"cancel"}, "task": {"x"}}, nil, http.StatusForbidden},
+		{"the way back from one", http.MethodGet, "bulk", nil, nil, http.StatusSeeOther},
 		{"a principal", http.MethodPost, "tasks/search", url.Values{"principal": {"alice"}}, nil, http.StatusForbidden},
 		{"a strange task", http.MethodGet, "tasks/zzz-AAAAAAAA", nil, nil, http.StatusNotFound},
 		{"no reference", http.MethodGet, "tasks/" + id, nil, nil, http.StatusNotFound},
@@ -670,7 +705,7 @@ func TestLive(t *testing.T) {
 	wants(t, "the first message", next(), "running")
 	d.finish <- struct{}{}
 	var seen strings.Builder
-	for !strings.Contains(seen.String(), `state result`) || !strings.Contains(seen.String(), `ended`) {
+	for !strings.Contains(seen.String(), `state completed`) || !strings.Contains(seen.String(), `ended`) {
 		message := next()
 		if message == "" {
 			t.Fatalf("the stream ends:\n%s", &seen)

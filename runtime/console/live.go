@@ -38,9 +38,10 @@ const (
 type liveView struct {
 	console *Console
 	name    string
-	mayAct  bool
+	viewer  Viewer
 	last    fragments
-	version int64 // of the task that last shows
+	version int64  // of the task that last shows
+	danger  danger // of its worker
 }
 
 // stream sends the parts of a page that change. The first message has all parts: the page may be older than the
@@ -51,7 +52,7 @@ func (c *Console) stream(w http.ResponseWriter, r request) error {
 		return failure{http.StatusServiceUnavailable, "too many pages are open: this one does not change by itself"}
 	}
 	defer release()
-	v := &liveView{console: c, name: r.URL.Query().Get("view"), mayAct: r.viewer.Act}
+	v := &liveView{console: c, name: r.URL.Query().Get("view"), viewer: r.viewer}
 	changed, err := v.remake(r.Context())
 	if err != nil {
 		return err
@@ -128,23 +129,23 @@ func (c *Console) makeView(ctx context.Context, v *liveView) (fragments, error) 
 		return c.render(o, overviewParts...)
 	case name == "tasks":
 		values, _ := url.ParseQuery(rest) // an unreadable part is left out, as on the page
-		l, err := c.readList(ctx, newQuery(values))
+		l, err := c.readList(ctx, newQuery(values), v.viewer)
 		if err != nil {
 			return nil, err
 		}
 		return c.render(l, "list")
 	case isTask:
 		record, err := c.seekTask(ctx, reference)
-		if err != nil || record.Version == v.version {
+		if err != nil || record.Version == v.version && c.findDanger(ctx, &record) == v.danger {
 			return nil, err
 		}
 		if record, err = c.readTask(ctx, record.ID); err != nil {
 			return nil, err
 		}
-		d := c.newDetail(ctx, record, Viewer{Act: v.mayAct}, nil)
+		d := c.newDetail(ctx, record, v.viewer, nil)
 		parts, err := c.render(d, detailParts...)
 		if err == nil && !d.StepsFailed {
-			v.version = record.Version
+			v.version, v.danger = record.Version, d.Danger
 		}
 		return parts, err
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 
 // query has the filter of the list of tasks, and the place in it.
 type query struct {
-	Tool, State, Age, Text string
+	Tool, State, Age, Ended, Text string
 	// Task is the beginning of the tasks' IDs.
 	Task string
 	// Owner is the principal, sealed; see Console.seal.
@@ -33,33 +34,50 @@ type state struct {
 	Filter taskstore.Filter
 }
 
-// yes and no are for filters, which take a pointer.
-var yes, no = true, false
+// isFine is for a filter, which takes a pointer.
+var isFine = false
 
 var states = []state{
 	{"unfinished", taskstore.Filter{Unfinished: true}},
-	{"queued", taskstore.Filter{Phase: taskstore.PhaseQueued}},
-	{"running", taskstore.Filter{Phase: taskstore.PhaseRunning}},
-	{"input_required", taskstore.Filter{Phase: taskstore.PhaseInputRequired}},
-	{"done", taskstore.Filter{Phase: taskstore.PhaseDone}},
-	{"result", taskstore.Filter{Outcome: taskstore.OutcomeResult, IsError: &no}},
-	{"tool_error", taskstore.Filter{Outcome: taskstore.OutcomeResult, IsError: &yes}},
-	{"error", taskstore.Filter{Outcome: taskstore.OutcomeError}},
-	{"cancelled", taskstore.Filter{Outcome: taskstore.OutcomeCancelled}},
+	{stateWaiting, taskstore.Filter{Phase: taskstore.PhaseQueued}},
+	{stateRunning, taskstore.Filter{Phase: taskstore.PhaseRunning}},
+	{stateAsking, taskstore.Filter{Phase: taskstore.PhaseInputRequired}},
+	{"ended", taskstore.Filter{Phase: taskstore.PhaseDone}},
+	{stateCompleted, taskstore.Filter{Outcome: taskstore.OutcomeResult, IsError: &isFine}},
+	{stateFailed, taskstore.Filter{Failed: true}},
+	{stateCancelled, taskstore.Filter{Outcome: taskstore.OutcomeCancelled}},
 }
 
-// ages are the values of query.Age, with their durations. A negative one admits older tasks.
-var ages = []struct {
+// age is a value of query.Age or query.Ended, with its duration. A negative one admits older tasks.
+type age struct {
 	Name string
 	For  time.Duration
-}{
-	{"last 5 minutes", 5 * time.Minute}, {"last hour", time.Hour}, {"last day", 24 * time.Hour}, {"last week", 7 * 24 * time.Hour},
-	{"older than an hour", -time.Hour}, {"older than a day", -24 * time.Hour},
+}
+
+// lastHour is the age of the failures that the overview counts.
+const lastHour = "last hour"
+
+var (
+	endAges = []age{{"last 5 minutes", 5 * time.Minute}, {lastHour, failuresFor}, {"last day", 24 * time.Hour}}
+	ages    = append(endAges[:len(endAges):len(endAges)], age{"last week", 7 * 24 * time.Hour}, age{"older than an hour", -time.Hour}, age{"older than a day", -24 * time.Hour})
+)
+
+// findAge returns the duration of an age, and 0 for "".
+func findAge(ages []age, name string) (time.Duration, error) {
+	if name == "" {
+		return 0, nil
+	}
+	for _, a := range ages {
+		if a.Name == name {
+			return a.For, nil
+		}
+	}
+	return 0, failure{http.StatusBadRequest, fmt.Sprintf("no task has the age %q", name)}
 }
 
 func newQuery(values url.Values) query {
 	return query{
-		Tool: values.Get("tool"), State: values.Get("state"), Age: values.Get("age"), Text: values.Get("text"),
+		Tool: values.Get("tool"), State: values.Get("state"), Age: values.Get("age"), Ended: values.Get("ended"), Text: values.Get("text"),
 		Task: cutID(values.Get("task")), Owner: values.Get("owner"), After: values.Get("after"),
 	}
 }
@@ -72,7 +90,7 @@ func cutID(id string) string { return strings.ToValidUTF8(id[:min(len(id), idPre
 func (q query) encode() string {
 	v := url.Values{}
 	for name, value := range map[string]string{
-		"tool": q.Tool, "state": q.State, "age": q.Age, "text": q.Text, "task": q.Task, "owner": q.Owner, "after": q.After,
+		"tool": q.Tool, "state": q.State, "age": q.Age, "ended": q.Ended, "text": q.Text, "task": q.Task, "owner": q.Owner, "after": q.After,
 	} {
 		if value != "" {
 			v.Set(name, value)
@@ -94,32 +112,40 @@ func (c *Console) filter(q query) (f taskstore.Filter, err error) {
 		return f, err
 	}
 	f.Tool, f.Message, f.IDPrefix = q.Tool, q.Text, q.Task
-	now, isKnown := c.server.Backend().Now(), q.Age == ""
-	for _, age := range ages {
-		switch {
-		case age.Name != q.Age:
-			continue
-		case age.For > 0:
-			f.CreatedFrom = now.Add(-age.For)
-		default:
-			f.CreatedUntil = now.Add(age.For)
-		}
-		isKnown = true
+	created, err := findAge(ages, q.Age)
+	if err != nil {
+		return f, err
 	}
-	if !isKnown {
-		return f, failure{http.StatusBadRequest, fmt.Sprintf("no task has the age %q", q.Age)}
+	ended, err := findAge(endAges, q.Ended)
+	if err != nil {
+		return f, err
+	}
+	now := c.server.Backend().Now()
+	switch {
+	case created > 0:
+		f.CreatedFrom = now.Add(-created)
+	case created < 0:
+		f.CreatedUntil = now.Add(created)
+	}
+	if ended > 0 {
+		f.EndedFrom = now.Add(-ended)
 	}
 	return f, nil
 }
 
 // list is the data of the page of tasks.
 type list struct {
-	Path   string
-	Query  query
-	Tools  []string
-	States []string
-	Ages   []string
-	Tasks  []taskstore.Record
+	Path    string
+	Query   query
+	Tools   []string
+	States  []string
+	Ages    []string
+	EndAges []string
+	Tasks   []row
+	// CanAct lets the viewer choose tasks. Encoded is the query, to come back to it.
+	CanAct  bool
+	Encoded string
+	Bulk    bulk
 	// Owner is the mark of the principal whose tasks the list has, or "".
 	Owner string
 	// Older is the query of the next page, or "", and Newest that of the first one, if this is another.
@@ -128,9 +154,32 @@ type list struct {
 	Slow bool
 }
 
+// row is a task in a list.
+type row struct {
+	taskstore.Record
+	State string
+	// Owner is the principal for a viewer who may reveal, and its mark for others.
+	Owner string
+	// Started is when the first run began, or zero.
+	Started time.Time
+}
+
+// newRow makes the row of a task.
+func (c *Console) newRow(r taskstore.Record, viewer Viewer, workers []worker) row {
+	c.server.Backend().ShowPlace(&r)
+	made := row{Record: r, State: stateOf(&r, isLost(&r, workers)), Owner: c.nameOwner(r.Principal, viewer)}
+	for _, m := range r.Timeline.Moments() {
+		if m.Kind == taskstore.EventStarted {
+			made.Started = m.At
+			break
+		}
+	}
+	return made
+}
+
 // readList reads a page of tasks.
-func (c *Console) readList(ctx context.Context, q query) (list, error) {
-	l := list{Path: c.options.Path, Query: q}
+func (c *Console) readList(ctx context.Context, q query, viewer Viewer) (list, error) {
+	l := list{Path: c.options.Path, Query: q, CanAct: viewer.Act, Encoded: q.encode()}
 	for _, state := range states {
 		l.States = append(l.States, state.Name)
 	}
@@ -144,12 +193,15 @@ func (c *Console) readList(ctx context.Context, q query) (list, error) {
 	for _, age := range ages {
 		l.Ages = append(l.Ages, age.Name)
 	}
+	for _, age := range endAges {
+		l.EndAges = append(l.EndAges, age.Name)
+	}
 	filter, err := c.filter(q)
 	if err != nil {
 		return l, err
 	}
 	if filter.Principal != "" {
-		l.Owner = c.markPrincipal(filter.Principal)
+		l.Owner = c.nameOwner(filter.Principal, viewer)
 	}
 	var after taskstore.Position
 	if q.After != "" {
@@ -161,9 +213,14 @@ func (c *Console) readList(ctx context.Context, q query) (list, error) {
 		}
 	}
 	within, done, err := c.beginRead(ctx)
+	var tasks []taskstore.Record
 	if err == nil {
 		defer done()
-		l.Tasks, err = c.inspector.Scan(within, filter, after, pageSize+1)
+		tasks, err = c.inspector.Scan(within, filter, after, pageSize+1)
+	}
+	var workers []worker
+	if err == nil && slices.ContainsFunc(tasks, func(r taskstore.Record) bool { return isRun(&r) }) {
+		workers, err = c.listWorkers(within, refreshEvery)
 	}
 	if err != nil {
 		if l.Slow = within.Err() != nil && ctx.Err() == nil; l.Slow {
@@ -171,25 +228,35 @@ func (c *Console) readList(ctx context.Context, q query) (list, error) {
 		}
 		return l, err
 	}
-	if len(l.Tasks) > pageSize {
-		l.Tasks = l.Tasks[:pageSize]
-		last := l.Tasks[pageSize-1]
+	if len(tasks) > pageSize {
+		tasks = tasks[:pageSize]
+		last := tasks[pageSize-1]
 		q.After = newReference(last.CreatedAt, last.ID[:min(len(last.ID), idPrefix)])
 		l.Older = "?" + q.encode()
 	}
-	for i := range l.Tasks {
-		c.server.Backend().ShowPlace(&l.Tasks[i])
+	for i := range tasks {
+		l.Tasks = append(l.Tasks, c.newRow(tasks[i], viewer, workers))
+	}
+	if viewer.Reveal {
+		c.auditOwners(ctx, viewer, tasks)
 	}
 	return l, nil
 }
 
 func (c *Console) showTasks(w http.ResponseWriter, r request) error {
-	q := newQuery(r.URL.Query())
-	l, err := c.readList(r.Context(), q)
+	values := r.URL.Query()
+	l, err := c.readList(r.Context(), newQuery(values), r.viewer)
 	if err != nil {
 		return err
 	}
-	return c.write(w, http.StatusOK, "tasks.html", page{Title: "Tasks", View: "tasks?" + q.encode(), Viewer: r.viewer, Data: l})
+	if n, err := strconv.ParseUint(values.Get("count"), 10, 8); err == nil {
+		l.Bulk.Done = describeBulk(values.Get("did"), int(n))
+	}
+	return c.writeList(w, http.StatusOK, r, l)
+}
+
+func (c *Console) writeList(w http.ResponseWriter, status int, r request, l list) error {
+	return c.write(w, status, "tasks.html", page{Title: "Tasks", View: "tasks?" + l.Encoded, Viewer: r.viewer, Data: l})
 }
 
 // search goes to the list of the tasks that a form asks for. It is a POST: neither a principal nor the ID of an
@@ -231,6 +298,14 @@ func (c *Console) markPrincipal(principal string) string {
 		return "anonymous"
 	}
 	return "owner " + hex.EncodeToString(c.hash("mark", principal))[:6]
+}
+
+// nameOwner returns a principal for a viewer who may reveal, and its mark for others.
+func (c *Console) nameOwner(principal string, viewer Viewer) string {
+	if principal == "" || !viewer.Reveal {
+		return c.markPrincipal(principal)
+	}
+	return principal
 }
 
 // Principals are sealed in pieces of sealedIn bytes, which hides their length, and only up to maxSealed bytes: a URL

@@ -59,8 +59,13 @@ func (o *Operator) Reveal(ctx context.Context, r taskstore.Record, what string) 
 	o.audit(ctx, "reveal", r, "what", what)
 }
 
+// RevealOwners writes to the audit trail that the person sees the owners of tasks.
+func (o *Operator) RevealOwners(ctx context.Context, principals []string) {
+	o.backend.logger.InfoContext(ctx, "operator acts", "audit", "operator", "action", "reveal", "operator", o.name, "what", "owners", "principals", principals)
+}
+
 // ErrTaskEnded says that an operator's action comes too late.
-var ErrTaskEnded = errors.New("mcptask: the task has ended already")
+var ErrTaskEnded = errors.New("mcptask: the task has already ended")
 
 // auditOutcome writes an action to the audit trail, and returns the error to show the person. If the store has failed,
 // the record has the error: the change may be stored.

@@ -11,12 +11,37 @@ function age(seconds) {
 function showAges() {
   for (const time of document.querySelectorAll("time")) {
     const seconds = (Date.now() - Date.parse(time.dateTime)) / 1000;
-    const text = seconds >= 0 ? age(seconds) + " ago" : "in " + age(-seconds);
-    if (time.dataset.age !== text) time.dataset.age = text;
+    const ago = seconds >= 0 ? age(seconds) + " ago" : "in " + age(-seconds);
+    if (time.className) {
+      // In a table the age takes the place of the time, which the title has.
+      const text = time.className === "age" ? age(Math.max(0, seconds)) : ago;
+      if (time.textContent !== text) time.textContent = text;
+      continue;
+    }
+    if (time.dataset.age !== ago) time.dataset.age = ago;
     const title = time.textContent + " UTC";
     if (time.title !== title) time.title = title;
   }
 }
+
+// What can be chosen in a list. Without a script, a person chooses task by task.
+function showChosen() {
+  const all = document.getElementById("all");
+  if (!all) return;
+  const boxes = [...document.querySelectorAll("input[name=task]")];
+  const chosen = boxes.filter((box) => box.checked).length;
+  all.hidden = false;
+  all.checked = chosen === boxes.length;
+  all.indeterminate = chosen > 0 && chosen < boxes.length;
+  document.getElementById("chosen").textContent = String(chosen);
+}
+document.addEventListener("change", (event) => {
+  if (event.target.id === "all") {
+    for (const box of document.querySelectorAll("input[name=task]")) box.checked = event.target.checked;
+  }
+  showChosen();
+});
+showChosen();
 showAges();
 setInterval(showAges, 1000);
 
@@ -78,6 +103,7 @@ function take(parts) {
   // An element that has moved has lost it.
   if (focused.isConnected && focused !== document.activeElement) focused.focus({preventScroll: true});
   showAges();
+  showChosen();
 }
 
 const live = document.getElementById("live");

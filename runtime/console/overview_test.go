@@ -1,0 +1,162 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/console"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/tuning"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
+)
+
+// plant stores a task.
+func (d *desk) plant(store taskstore.Store, id string, change func(*taskstore.Record)) {
+	d.t.Helper()
+	now := d.tasks.Backend().Now()
+	r := taskstore.Record{ID: id, Tool: "render", Revision: alice.Revision, Phase: taskstore.PhaseRunning, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(24 * time.Hour), Attempt: 1, Tries: 1}
+	change(&r)
+	if _, err := store.Create(d.t.Context(), r, taskstore.Quota{}); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// TestFailures counts the tasks that failed lately, as another process has stored them.
+func TestFailures(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := taskstore.NewMemory()
+		d := openWith(t, store, console.Options{})
+		fail := func(ago time.Duration, outcome taskstore.Outcome) func(*taskstore.Record) {
+			return func(r *taskstore.Record) {
+				r.Phase, r.Outcome, r.TerminalAt = taskstore.PhaseDone, &outcome, r.CreatedAt.Add(-ago)
+				r.CreatedAt = r.CreatedAt.Add(-3 * time.Hour)
+			}
+		}
+		lacks(t, "the overview", d.get(""), "state=failed", "alarm")
+		d.plant(store, "toolerror", fail(time.Minute, taskstore.Outcome{Kind: taskstore.OutcomeResult, IsError: true}))
+		d.plant(store, "wireerror", fail(59*time.Minute, taskstore.Outcome{Kind: taskstore.OutcomeError, Error: &mcptask.Error{Code: -1}}))
+		d.plant(store, "longagoes", fail(61*time.Minute, taskstore.Outcome{Kind: taskstore.OutcomeError, Error: &mcptask.Error{Code: -1}}))
+		d.plant(store, "cancelled", fail(time.Minute, taskstore.Outcome{Kind: taskstore.OutcomeCancelled}))
+		d.plant(store, "completed", fail(time.Minute, taskstore.Outcome{Kind: taskstore.OutcomeResult}))
+		wants(t, "the overview", d.get(""), `<a href="/console/tasks?state=failed&amp;ended=last+hour">2</a>`,
+			`<a class="failures" href="/console/tasks?tool=render&amp;state=failed&amp;ended=last+hour">2</a>`)
+		list := d.get("tasks?state=failed&ended=last+hour")
+		wants(t, "the list", list, "<code>toolerro</code>", "<code>wireerro</code>")
+		lacks(t, "the list", list, "longagoe", "cancelle</code>", "complete</code>")
+		wants(t, "all that failed", d.get("tasks?state=failed"), "<code>toolerro</code>", "<code>longagoe</code>")
+		for n := range taskstore.MaxCountFailed {
+			d.plant(store, fmt.Sprint("many", n), fail(time.Minute, taskstore.Outcome{Kind: taskstore.OutcomeResult, IsError: true}))
+		}
+		wants(t, "the overview", d.get(""), "ended=last+hour\">1000+</a>")
+	})
+}
+
+// TestEndsSince checks that the chart says since when this process counts.
+func TestEndsSince(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		d := open(t, console.Options{})
+		time.Sleep(12*time.Minute + time.Second)
+		wants(t, "the overview", d.get(""), "ended in the last 12 min, since this process began</dt>")
+		time.Sleep(time.Hour)
+		wants(t, "the overview", d.get(""), "ended in the last hour</dt>")
+	})
+}
+
+// TestNeverTasks keeps the tools that are never tasks out of the table.
+func TestNeverTasks(t *testing.T) {
+	d := open(t, console.Options{})
+	if err := d.tasks.Register(mcptask.Tools{Service: "Search", Impl: d, Tools: []mcptask.Tool{
+		mcptask.NewTool(mcptask.ToolSpec{Name: "search", InputSchema: `{"type":"object"}`}, find),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "look_up", InputSchema: `{"type":"object"}`}, find),
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	page := d.get("")
+	wants(t, "the overview", page, "Never a task: look_up, search.")
+	lacks(t, "the overview", page, "tool-search")
+}
+
+// TestWorkers looks at a worker that is late, and at its task before and after its lease ends.
+func TestWorkers(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := taskstore.NewMemory()
+		d := openWith(t, store, console.Options{})
+		const dead = "4711@web-2@Q7ZK3M5TA2BC"
+		if _, err := store.Beat(t.Context(), dead, 30*time.Second, nil); err != nil {
+			t.Fatal(err)
+		}
+		d.plant(store, "unlucky", func(r *taskstore.Record) {
+			r.Tool = "gone" // so that this server leaves it as it is
+			r.Claim = taskstore.Claim{Worker: dead, State: taskstore.ClaimRunning}
+			r.Timeline = r.Timeline.With(taskstore.Moment{Kind: taskstore.EventStarted, At: r.CreatedAt, Attempt: 1, Text: taskserver.DescribeWorker(dead)})
+		})
+		d.plant(store, "inline", func(r *taskstore.Record) { r.Phase, r.Attempt, r.Tool = taskstore.PhaseQueued, 0, "gone" })
+		page := d.pageOf("gone") // of the first in the list
+		if !strings.HasSuffix(page, "unlucky") {
+			page = "tasks/" + strings.Split(strings.TrimPrefix(page, "tasks/"), "-")[0] + "-unlucky"
+		}
+		overview := d.get("")
+		wants(t, "the overview", overview, `<th scope="row" title="`+dead+`">web-2, pid 4711</th>`, d.describeProcess())
+		lacks(t, "the overview", overview, ">late<")
+		list := d.get("tasks?tool=gone")
+		wants(t, "the list", list, `<td class="run">in line</td>`, ">waiting</span>", ">running</span>")
+		lacks(t, "the page", d.get(page), "Its worker")
+		next := d.watch(page)
+		next()
+		time.Sleep(20 * time.Second)
+		wants(t, "the overview", d.get(""), `web-2, pid 4711 <span class="state late"`)
+		wants(t, "the page", d.get(page), "Its worker is late: web-2, pid 4711 beat last <time")
+		wants(t, "the live page", next(), "Its worker is late: web-2, pid 4711")
+		time.Sleep(20 * time.Second)
+		lacks(t, "the overview", d.get(""), "web-2")
+		wants(t, "the list", d.get("tasks?tool=gone"), ">lost</span>")
+		wants(t, "the page", d.get(page), ">lost</span>", "Its worker is lost: web-2, pid 4711 has no lease any more. Next, a server that has the tool decides")
+		wants(t, "the live page", next(), "Its worker is lost")
+	})
+}
+
+// TestLost looks at a task that goes on after it has lost its worker.
+func TestLost(t *testing.T) {
+	d := openWith(t, taskstore.NewMemory(), console.Options{})
+	id := d.start(alice, "render", `{}`)
+	d.awaitState(alice, id, reports)
+	lose := d.tasks.Backend().Attached(tuning.LoseRuns{}, func() any { return nil }).(func(string, int) int)
+	if n := lose(id, 1); n != 1 {
+		t.Fatalf("%d runs were lost", n)
+	}
+	d.awaitState(alice, id, func(r taskstore.Record) bool { return r.Attempt == 2 })
+	wants(t, "the timeline", d.get(d.pageOf("render")),
+		fmt.Sprintf("<strong>lost</strong> <span>%s died or was cut off; run 2 has followed</span> <small>run 1</small>", d.describeProcess()), "<strong>started</strong>", "<small>run 2</small>")
+}
+
+// describeProcess returns how the page names this process.
+func (d *desk) describeProcess() string {
+	d.t.Helper()
+	host, err := os.Hostname()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return fmt.Sprint(host, ", pid ", os.Getpid())
+}
+
+func find(context.Context, *mcptask.Task, struct{}) (string, error) { return "", nil }
+
+// TestServerName looks at the head of pages with and without a name that the program has chosen.
+func TestServerName(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, console.Options{Name: "shop, <staging>"})
+	wants(t, "the overview", d.get(""), "<title>Overview · shop, &lt;staging&gt; · "+host+"</title>", "<strong>shop, &lt;staging&gt;</strong>", "<span>on "+host+"</span>")
+	id := d.start(alice, "render", `{}`)
+	d.awaitState(alice, id, reports)
+	wants(t, "the page of a task", d.get(d.pageOf("render")), "<title>render "+id[:8]+" · shop, ", "<h1>render "+id[:8]+"</h1>")
+	wants(t, "the list of a nameless server", open(t, console.Options{}).get("tasks"), "<title>Tasks · console.test · "+host+"</title>")
+}

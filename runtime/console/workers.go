@@ -1,0 +1,122 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
+)
+
+// worker is a worker, or nobody, with its tasks.
+type worker struct {
+	taskstore.WorkerLease
+	// Label has its host and process.
+	Label    string
+	LastBeat time.Time
+	// IsLate says that its next beat has not come in time.
+	IsLate bool
+}
+
+// workerList is a list of workers, for views that need not have the newest.
+type workerList struct {
+	mu   sync.Mutex
+	read time.Time
+	list []worker
+}
+
+// listWorkers returns the workers: those with the most tasks first. The list may have the given age.
+func (c *Console) listWorkers(ctx context.Context, age time.Duration) ([]worker, error) {
+	c.workers.mu.Lock()
+	defer c.workers.mu.Unlock()
+	if time.Since(c.workers.read) < age {
+		return c.workers.list, nil
+	}
+	leases, err := c.inspector.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []worker
+	for _, lease := range leases {
+		// A server that looks for the tasks of lost workers has a lease for those that it finds, under its name and a
+		// number.
+		if lease.Unfinished == 0 && strings.Contains(lease.Worker, "/") {
+			continue
+		}
+		w := worker{WorkerLease: lease, Label: taskserver.DescribeWorker(lease.Worker)}
+		if lease.Worker != "" {
+			w.LastBeat, w.IsLate = c.server.Backend().LastBeat(lease)
+		}
+		list = append(list, w)
+	}
+	slices.SortFunc(list, func(a, b worker) int {
+		return cmp.Or(cmp.Compare(b.Unfinished, a.Unfinished), cmp.Compare(a.Worker, b.Worker))
+	})
+	c.workers.list, c.workers.read = list, time.Now()
+	return list, nil
+}
+
+// danger says that the worker of a task is late or lost. The zero value says that it is well, or that there is none.
+type danger struct {
+	Worker   string // with host and process
+	LastBeat time.Time
+	IsLost   bool
+	// Next says what will happen to the task.
+	Next string
+}
+
+// isRun reports whether a worker runs the handler of a task.
+func isRun(r *taskstore.Record) bool {
+	return !r.Done() && r.Claim.State == taskstore.ClaimRunning && r.Claim.Worker != ""
+}
+
+// isLost reports whether a task runs at a worker that has no lease any more.
+func isLost(r *taskstore.Record, workers []worker) bool {
+	return isRun(r) && !slices.ContainsFunc(workers, func(w worker) bool { return w.Worker == r.Claim.Worker })
+}
+
+// findDanger tells whether the worker of a task is late or lost. It is well if the store does not tell.
+func (c *Console) findDanger(ctx context.Context, r *taskstore.Record) danger {
+	if !isRun(r) {
+		return danger{}
+	}
+	ctx, cancel := context.WithTimeout(ctx, readsWithin)
+	defer cancel()
+	workers, err := c.listWorkers(ctx, refreshEvery)
+	if err != nil {
+		return danger{}
+	}
+	d := danger{Worker: taskserver.DescribeWorker(r.Claim.Worker), IsLost: isLost(r, workers), Next: c.foretell(r)}
+	if d.IsLost {
+		return d
+	}
+	for _, w := range workers {
+		if w.Worker == r.Claim.Worker && w.IsLate {
+			d.LastBeat = w.LastBeat
+			return d
+		}
+	}
+	return danger{}
+}
+
+// foretell says what happens to a task when its worker is lost.
+func (c *Console) foretell(r *taskstore.Record) string {
+	tool, ok := c.server.Backend().Tool(r.Tool)
+	switch {
+	case !ok:
+		return "a server that has the tool decides what happens to it"
+	case r.CancelRequested:
+		return "it ends as cancelled"
+	case tool.Policy.OnLost != mcptask.RestartWhenLost:
+		return "it ends as failed, since its tool does not restart"
+	case r.Tries >= tool.Policy.Attempts:
+		return fmt.Sprintf("it ends as failed: that was try %d of %d", r.Tries, tool.Policy.Attempts)
+	}
+	return fmt.Sprintf("another worker starts it again, as try %d of %d", r.Tries+1, tool.Policy.Attempts)
+}

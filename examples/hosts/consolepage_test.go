@@ -291,7 +291,7 @@ func TestConsolePage(t *testing.T) {
 	peer.Need(t, "chromium", "install chromium")
 	binary := peer.Build(t, "../pipeline")
 	for name, test := range map[string]func(*testing.T, *operated){
-		"looks": testConsoleLooks, "live": testConsoleLive, "restart": testConsoleRestart, "list": testConsoleList, "actions": testConsoleActions, "keyboard": testConsoleKeyboard,
+		"looks": testConsoleLooks, "live": testConsoleLive, "restart": testConsoleRestart, "list": testConsoleList, "bulk": testConsoleBulk, "actions": testConsoleActions, "keyboard": testConsoleKeyboard,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -318,6 +318,8 @@ func consolePages(t *testing.T, s *operated) map[string]string {
 		t.Fatal("the pipeline did not break")
 	}
 	add("a task that has failed")
+	pages["the tasks that failed"] = s.page + "tasks?state=failed&ended=last+hour"
+	pages["the tasks after an action on several"] = s.page + "tasks?did=cancel&count=2"
 	s.deploy(t, "payments")
 	add("a task that asks")
 	s.run(t, "shop", "slow")
@@ -341,6 +343,59 @@ func testConsoleLooks(t *testing.T, s *operated) {
 			})
 		}
 	}
+}
+
+// testConsoleBulk acts on several tasks.
+func testConsoleBulk(t *testing.T, s *operated) {
+	for range 2 {
+		s.run(t, "shop", "slow")
+	}
+	if _, err := s.run(t, "shop", "locked").Wait(t.Context()); err == nil {
+		t.Fatal("the repository is not locked")
+	}
+	const bar = `document.querySelector(".bulk .bar").checkVisibility()`
+	for _, l := range looks {
+		p := openOperatorPage(t, l)
+		p.visit(t, s.page+"tasks")
+		p.is(t, "!"+bar+` && !document.getElementById("all").hidden`)
+		p.click(t, "tbody tr:first-of-type input", "")
+		p.until(t, bar+` && document.getElementById("chosen").value === "1" && document.getElementById("all").indeterminate`)
+		p.checkWidth(t)
+		p.checkAccess(t)
+		p.checkWidth(t) // with all details open
+	}
+	p := openOperatorPage(t, looks[0])
+	p.visit(t, s.page+"tasks")
+	p.click(t, "#all", "")
+	p.until(t, `document.getElementById("chosen").value === "3"`)
+	another := s.run(t, "shop", "slow")
+	p.until(t, `document.querySelectorAll("tbody tr").length === 4`)
+	p.until(t, `document.getElementById("chosen").value === "3" && document.querySelectorAll("tbody input:checked").length === 3`) // the new one is not chosen
+	p.click(t, "#bulk-cancel summary", "Cancel")
+	p.click(t, "#bulk-cancel button", "Cancel the chosen tasks")
+	p.shows(t, ".problem", "the task has already ended")
+	p.shows(t, ".done", "2 tasks cancelled.")
+	p.until(t, `document.getElementById("live").dataset.state === "live"`)
+	p.checkAccess(t)
+	p.is(t, `[...document.querySelectorAll("tbody .is")].filter(cell => cell.innerText === "cancelled").length === 2`)
+	s.audited(t, "cancel", "tool=run_pipeline")
+	cancel(t, another)
+
+	p.visit(t, s.page+"tasks?state=failed&ended=last+hour")
+	p.click(t, "tbody input", "")
+	p.press(t, kb.Tab) // the keyboard goes on to the bar
+	p.tabTo(t, "#bulk-again summary")
+	p.press(t, kb.Enter)
+	p.tabTo(t, "#bulk-again button")
+	p.press(t, kb.Enter)
+	p.shows(t, ".done", "1 task run again")
+	p.until(t, `document.querySelectorAll("tbody tr").length === 2`) // it fails once more
+	s.audited(t, `"run again"`, "tool=run_pipeline .*former=")
+	p.visit(t, s.page)
+	p.until(t, `document.querySelector(".alarm a").innerText === "2" && document.querySelector("#tool-run_pipeline a.failures").innerText === "2"`)
+	p.click(t, ".alarm a", "2")
+	p.until(t, `document.querySelectorAll("tbody tr").length === 2`)
+	p.checkConsole(t)
 }
 
 // stay marks the page and the element that has the focus, and returns a function that checks that both are still there.
@@ -481,12 +536,12 @@ func testConsoleRestart(t *testing.T, s *operated) {
 		t.Error(err)
 	}
 	s.start(t)
-	p.until(t, isLive+` && [...document.querySelectorAll("tbody tr")].every(row => row.innerText.includes("error"))`) // they were lost
+	p.until(t, isLive+` && [...document.querySelectorAll("tbody tr")].every(row => row.innerText.includes("failed"))`) // they were lost
 	p.click(t, "tbody a", "")
-	p.shows(t, "#timeline", "ended error")
+	p.shows(t, "#timeline", "ended failed")
 	p.click(t, "#again summary", "Run it again")
 	p.click(t, "#again button", "Run it again")
-	p.shows(t, ".question h2", "outstanding")
+	p.shows(t, ".question h2", "open")
 }
 
 // testConsoleList filters a list and goes to its next page.
@@ -510,11 +565,11 @@ func testConsoleList(t *testing.T, s *operated) {
 	p.until(t, `document.getElementById("live").dataset.state === "live"`)
 
 	p.set(t, "select[name=tool]", "deploy_service")
-	p.set(t, "select[name=state]", "input_required")
+	p.set(t, "select[name=state]", "asking")
 	p.set(t, "select[name=age]", "last hour")
 	p.click(t, ".filter button", "Filter")
 	p.until(t, rows+`.length === 1 && `+rows+`[0].innerText.includes("deploy_service")`)
-	p.is(t, `document.querySelector("select[name=state]").value === "input_required" && document.querySelector("select[name=age]").value === "last hour"`)
+	p.is(t, `document.querySelector("select[name=state]").value === "asking" && document.querySelector("select[name=age]").value === "last hour"`)
 	p.set(t, "select[name=tool]", "run_pipeline")
 	p.click(t, ".filter button", "Filter")
 	p.shows(t, "#list", "No tasks match.")
@@ -549,7 +604,7 @@ func testConsoleActions(t *testing.T, s *operated) {
 	p.click(t, ".question button", "Answer")
 	p.shows(t, ".question h2", "answered")
 	p.shows(t, "#timeline", "answered ship by local")
-	p.shows(t, "#status", "result")
+	p.shows(t, "#status", "completed")
 	s.audited(t, "answer", "tool=deploy_service .*key=ship")
 	if report, err := asking.Wait(t.Context()); err != nil || report.Version == "" {
 		t.Errorf("the requestor got %v: %v", report, err)
@@ -558,16 +613,15 @@ func testConsoleActions(t *testing.T, s *operated) {
 	declined := s.deploy(t, "search")
 	p.visitNewest(t, s)
 	p.click(t, ".question button", "Decline")
-	p.shows(t, "#status", "tool error")
+	p.shows(t, "#status", "failed")
 	if _, err := declined.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("the requestor of what was declined got: %v", err)
 	}
 
 	running := s.run(t, "shop", "slow")
 	p.visitNewest(t, s)
-	p.click(t, "button", "Arguments")
-	p.shows(t, "#revealed", `"branch": "slow"`)
-	s.audited(t, "reveal", "what=arguments")
+	p.shows(t, "#arguments", `"branch": "slow"`)
+	s.audited(t, "reveal", `what="arguments and principal"`)
 	p.is(t, `!document.querySelector("#cancel button").checkVisibility()`)
 	p.click(t, "#cancel summary", "Cancel")
 	p.click(t, "#cancel button", "Cancel")
@@ -656,6 +710,7 @@ func TestConsolePictures(t *testing.T) {
 	p.until(t, `document.querySelector("#tool-run_pipeline td:nth-of-type(2)").innerText === "4"`)
 	p.picture(t, "overview")
 	p.visit(t, s.page+"tasks")
+	p.picture(t, "tasks")
 	p.click(t, "tbody tr:nth-of-type(5) a", "") // the last of those that ask
 	p.shows(t, ".question blockquote", "Ship search to production?")
 	p.set(t, ".question select", "true")

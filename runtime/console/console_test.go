@@ -517,14 +517,14 @@ func TestSteps(t *testing.T) {
 			return `<th scope="row">` + name + `</th><td>` + kind + `</td><td><time [^>]*>[^<]*</time></td><td>` + after + `</td><td>` + run + `</td><td>` + size + `</td></tr>`
 		}
 		for _, want := range []string{
-			row("up&lt;load&gt;", "result", "1s", "1", "9 B") + `\s*<tr id="step-row">` + row("row", "saved position", "1s", "2", "2.0 KiB"),
-			row("cool down", "end of a sleep", "1s", "3", "22 B"),
+			row("up&lt;load&gt;", "result", "1 s", "1", "9 B") + `\s*<tr id="step-row">` + row("row", "saved position", "1 s", "2", "2.0 KiB"),
+			row("cool down", "end of a sleep", "1 s", "3", "22 B"),
 		} {
 			if !regexp.MustCompile(want).MatchString(got) {
 				t.Errorf("no %s in\n%s", want, got)
 			}
 		}
-		wants(t, "the page", got, "The newest 200: 3 earlier ones are left out.", "<dt>worked</dt><dd>2h 10m</dd>")
+		wants(t, "the page", got, "The newest 200: 3 earlier ones are left out.", "<dt>worked</dt><dd>2 h 10 min</dd>")
 		lacks(t, "the page", got, "hunter2", "07:30:00")
 		if n := store.reads.Load(); n != 0 {
 			t.Errorf("the page has read the values %d times", n)

@@ -62,7 +62,7 @@ func TestEndsSince(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		d := open(t, console.Options{})
 		time.Sleep(12*time.Minute + time.Second)
-		wants(t, "the overview", d.get(""), "ended in the last 12 min, since this process began</dt>")
+		wants(t, "the overview", d.get(""), "<dt>ended since this process began, 12 min ago</dt>")
 		time.Sleep(time.Hour)
 		wants(t, "the overview", d.get(""), "ended in the last hour</dt>")
 	})
@@ -102,7 +102,7 @@ func TestWorkers(t *testing.T) {
 			page = "tasks/" + strings.Split(strings.TrimPrefix(page, "tasks/"), "-")[0] + "-unlucky"
 		}
 		overview := d.get("")
-		wants(t, "the overview", overview, `<th scope="row" title="`+dead+`">web-2, pid 4711</th>`, d.describeProcess())
+		wants(t, "the overview", overview, `<th scope="row" class="worker" title="`+dead+`">web-2, pid 4711</th>`, d.describeProcess())
 		lacks(t, "the overview", overview, ">late<")
 		list := d.get("tasks?tool=gone")
 		wants(t, "the list", list, `<td class="run">in line</td>`, ">waiting</span>", ">running</span>")

@@ -161,23 +161,24 @@ func (c *Console) functions() template.FuncMap {
 	}
 }
 
-// formatDuration returns a duration as a person says it, such as 2h 10m.
+// formatDuration returns a duration as a person says it, such as 2 h 10 min.
 func formatDuration(d time.Duration) string {
 	const day = 24 * time.Hour
-	two := func(big, small time.Duration, units string) string {
-		return fmt.Sprintf("%d%c %d%c", d/big, units[0], d%big/small, units[1])
+	units := []struct {
+		size time.Duration
+		name string
+	}{{day, "d"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}}
+	for i, u := range units {
+		if d < u.size {
+			continue
+		}
+		said := fmt.Sprint(int64(d/u.size), " ", u.name)
+		if i+1 < len(units) && d%u.size >= units[i+1].size {
+			said += fmt.Sprint(" ", int64(d%u.size/units[i+1].size), " ", units[i+1].name)
+		}
+		return said
 	}
-	switch {
-	case d >= day:
-		return two(day, time.Hour, "dh")
-	case d >= time.Hour:
-		return two(time.Hour, time.Minute, "hm")
-	case d >= time.Minute:
-		return two(time.Minute, time.Second, "ms")
-	case d >= time.Second:
-		return d.Truncate(time.Second).String()
-	}
-	return d.Truncate(time.Millisecond).String()
+	return fmt.Sprint(d.Milliseconds(), " ms")
 }
 
 // formatSize returns a number of bytes as a person says it.

@@ -417,7 +417,7 @@ func testConsoleLive(t *testing.T, s *operated) {
 	t.Run("overview", func(t *testing.T) {
 		p := openOperatorPage(t, looks[0])
 		p.visit(t, s.page)
-		p.tabTo(t, "#tool-lint_file a") // its place changes
+		p.tabTo(t, "#tool-run_pipeline a")
 		stays := p.stay(t)
 		running := s.run(t, "shop", "slow")
 		p.until(t, `document.querySelector("#tool-run_pipeline td:nth-of-type(2)").innerText === "1"`)

@@ -28,7 +28,7 @@ function showAges() {
 function showChosen() {
   const all = document.getElementById("all");
   if (!all) return;
-  const boxes = [...document.querySelectorAll("input[name=task]")];
+  const boxes = [...document.querySelectorAll("#bulk tbody input")];
   const chosen = boxes.filter((box) => box.checked).length;
   all.hidden = false;
   all.checked = chosen === boxes.length;
@@ -37,7 +37,7 @@ function showChosen() {
 }
 document.addEventListener("change", (event) => {
   if (event.target.id === "all") {
-    for (const box of document.querySelectorAll("input[name=task]")) box.checked = event.target.checked;
+    for (const box of document.querySelectorAll("#bulk tbody input")) box.checked = event.target.checked;
   }
   showChosen();
 });

@@ -381,6 +381,7 @@ func testConsoleBulk(t *testing.T, s *operated) {
 	s.audited(t, "cancel", "tool=run_pipeline")
 	cancel(t, another)
 
+	p = openOperatorPage(t, looks[0]) // the browser has told of the refusal
 	p.visit(t, s.page+"tasks?state=failed&ended=last+hour")
 	p.click(t, "tbody input", "")
 	p.press(t, kb.Tab) // the keyboard goes on to the bar

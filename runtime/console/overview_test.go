@@ -10,7 +10,6 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/console"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/tuning"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
@@ -121,18 +120,30 @@ func TestWorkers(t *testing.T) {
 	})
 }
 
-// TestLost looks at a task that goes on after it has lost its worker.
+// TestLost looks at the timelines of tasks that have lost their workers.
 func TestLost(t *testing.T) {
-	d := openWith(t, taskstore.NewMemory(), console.Options{})
-	id := d.start(alice, "render", `{}`)
-	d.awaitState(alice, id, reports)
-	lose := d.tasks.Backend().Attached(tuning.LoseRuns{}, func() any { return nil }).(func(string, int) int)
-	if n := lose(id, 1); n != 1 {
-		t.Fatalf("%d runs were lost", n)
+	store := taskstore.NewMemory()
+	d := openWith(t, store, console.Options{})
+	plant := func(id string, moments ...taskstore.Moment) {
+		t.Helper()
+		d.plant(store, id, func(r *taskstore.Record) {
+			r.Tool, r.Phase, r.Outcome, r.Attempt = id, taskstore.PhaseDone, &taskstore.Outcome{Kind: taskstore.OutcomeCancelled}, 2
+			for _, m := range moments {
+				m.At = r.CreatedAt
+				r.Timeline = r.Timeline.With(m)
+			}
+		})
 	}
-	d.awaitState(alice, id, func(r taskstore.Record) bool { return r.Attempt == 2 })
-	wants(t, "the timeline", d.get(d.pageOf("render")),
-		fmt.Sprintf("<strong>lost</strong> <span>%s died or was cut off; run 2 has followed</span> <small>run 1</small>", d.describeProcess()), "<strong>started</strong>", "<small>run 2</small>")
+	lost := taskstore.Moment{Kind: taskstore.EventLost, Attempt: 1, Text: "web-2, pid 4711"}
+	plant("goes_on", lost, taskstore.Moment{Kind: taskstore.EventStarted, Attempt: 2})
+	plant("fails", lost, taskstore.Moment{Kind: taskstore.EventEnded, Attempt: 2, Text: "error"})
+	plant("waits", taskstore.Moment{Kind: taskstore.EventLost, Attempt: 1}) // as former versions have stored it
+	for tool, want := range map[string]string{
+		"goes_on": "web-2, pid 4711 died or was cut off; run 2 has followed", "fails": "web-2, pid 4711 died or was cut off; the task has ended as failed",
+		"waits": "its worker died or was cut off; another run is to follow",
+	} {
+		wants(t, "the timeline of "+tool, d.get(d.pageOf(tool)), "<strong>lost</strong> <span>"+want+"</span> <small>run 1</small>")
+	}
 }
 
 // describeProcess returns how the page names this process.

@@ -96,6 +96,11 @@ func TestLostWorkerFails(t *testing.T) {
 		if !errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost) || r.Outcome.Error.Code != mcptask.CodeInternalError || r.Attempt != 1 {
 			t.Errorf("%s", outcomeText(r.Outcome))
 		}
+		for _, m := range r.Timeline.Moments() {
+			if m.Kind == taskstore.EventLost && m.Text != DescribeWorker(a.worker) {
+				t.Errorf("the timeline names the lost worker %q, want %q", m.Text, DescribeWorker(a.worker))
+			}
+		}
 		if r := ended(t, b, alice, stopped); r.Outcome.Kind != taskstore.OutcomeCancelled { // the task was to stop anyway
 			t.Errorf("%s", outcomeText(r.Outcome))
 		}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -291,7 +292,7 @@ func TestConsolePage(t *testing.T) {
 	peer.Need(t, "chromium", "install chromium")
 	binary := peer.Build(t, "../pipeline")
 	for name, test := range map[string]func(*testing.T, *operated){
-		"looks": testConsoleLooks, "live": testConsoleLive, "restart": testConsoleRestart, "list": testConsoleList, "bulk": testConsoleBulk, "actions": testConsoleActions, "keyboard": testConsoleKeyboard,
+		"looks": testConsoleLooks, "live": testConsoleLive, "restart": testConsoleRestart, "list": testConsoleList, "bulk": testConsoleBulk, "late": testConsoleLate, "actions": testConsoleActions, "keyboard": testConsoleKeyboard,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -397,6 +398,36 @@ func testConsoleBulk(t *testing.T, s *operated) {
 	p.click(t, ".alarm a", "2")
 	p.until(t, `document.querySelectorAll("tbody tr").length === 2`)
 	p.checkConsole(t)
+}
+
+// testConsoleLate stops a process without ending it, and looks at its task through another one.
+func testConsoleLate(t *testing.T, s *operated) {
+	s.run(t, "shop", "slow")
+	other := &operated{terminal: s.terminal, binary: s.binary, address: net.JoinHostPort("127.0.0.1", freePort(t))}
+	other.start(t)
+	other.page = "http://" + other.address + "/console/"
+	overview, task := openOperatorPage(t, looks[0]), openOperatorPage(t, looks[3])
+	overview.visit(t, other.page)
+	task.visitNewest(t, other)
+	name := fmt.Sprint(", pid ", s.process.cmd.Process.Pid)
+	overview.shows(t, "#workers", name)
+	send := func(signal syscall.Signal) {
+		if err := syscall.Kill(-s.process.cmd.Process.Pid, signal); err != nil {
+			t.Error(err)
+		}
+	}
+	send(syscall.SIGSTOP)
+	t.Cleanup(func() { send(syscall.SIGCONT) })
+	overview.shows(t, "#workers", name+" late")
+	overview.checkAccess(t)
+	task.shows(t, "#status", "Its worker is late: ")
+	task.checkAccess(t)
+	task.checkWidth(t)
+	task.shows(t, "#status", "another worker starts it again, as try 2 of 5")
+	task.shows(t, "#timeline", name+" died or was cut off; run 2 has followed")
+	task.shows(t, "#status", fmt.Sprint(", pid ", other.process.cmd.Process.Pid))
+	task.checkAccess(t)
+	task.checkConsole(t)
 }
 
 // stay marks the page and the element that has the focus, and returns a function that checks that both are still there.

@@ -360,7 +360,7 @@ func testConsoleBulk(t *testing.T, s *operated) {
 		p.visit(t, s.page+"tasks")
 		p.is(t, "!"+bar+` && !document.getElementById("all").hidden`)
 		p.click(t, "tbody tr:first-of-type input", "")
-		p.until(t, bar+` && document.getElementById("chosen").value === "1" && document.getElementById("all").indeterminate`)
+		p.until(t, bar+` && document.getElementById("chosen").value === "1 chosen:" && document.getElementById("all").indeterminate`)
 		p.checkWidth(t)
 		p.checkAccess(t)
 		p.checkWidth(t) // with all details open
@@ -368,10 +368,10 @@ func testConsoleBulk(t *testing.T, s *operated) {
 	p := openOperatorPage(t, looks[0])
 	p.visit(t, s.page+"tasks")
 	p.click(t, "#all", "")
-	p.until(t, `document.getElementById("chosen").value === "3"`)
+	p.until(t, `document.getElementById("chosen").value === "3 chosen:"`)
 	another := s.run(t, "shop", "slow")
 	p.until(t, `document.querySelectorAll("tbody tr").length === 4`)
-	p.until(t, `document.getElementById("chosen").value === "3" && document.querySelectorAll("tbody input:checked").length === 3`) // the new one is not chosen
+	p.until(t, `document.getElementById("chosen").value === "3 chosen:" && document.querySelectorAll("tbody input:checked").length === 3`) // the new one is not chosen
 	p.click(t, "#bulk-cancel summary", "Cancel")
 	p.click(t, "#bulk-cancel button", "Cancel the chosen tasks")
 	p.shows(t, ".problem", "the task has already ended")

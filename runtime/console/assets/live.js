@@ -33,7 +33,7 @@ function showChosen() {
   all.hidden = false;
   all.checked = chosen === boxes.length;
   all.indeterminate = chosen > 0 && chosen < boxes.length;
-  document.getElementById("chosen").textContent = String(chosen);
+  document.getElementById("chosen").textContent = chosen + " chosen:";
 }
 document.addEventListener("change", (event) => {
   if (event.target.id === "all") {

@@ -55,8 +55,8 @@ func ConditionsOf(filter taskstore.Filter, after taskstore.Position, principal, 
 // Failed is the condition of records that have failed, as the index task_failed has it.
 const Failed = "outcome = 2 OR is_error"
 
-// CountFailed is the query of [taskstore.Inspector.CountFailed], as far as its conditions. since is the SQL of the time,
-// and table that of the table.
+// CountFailed returns the query of [taskstore.Inspector.CountFailed]. table and since are the SQL for the table and the
+// time.
 func CountFailed(table, since string) string {
 	return fmt.Sprintf("SELECT tool, count(*) FROM (SELECT tool FROM %s WHERE (%s) AND terminal >= %s LIMIT %d) AS failed GROUP BY tool",
 		table, Failed, since, taskstore.MaxCountFailed)

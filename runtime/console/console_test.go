@@ -422,6 +422,10 @@ func TestReveal(t *testing.T) {
 		}
 		d.request(http.MethodPost, "tasks/search", url.Values{"principal": {"bob"}})
 		audited(1, `task="" tool="" principal=bob what="tasks of the principal"`)
+		_, header, _ := d.request(http.MethodPost, "tasks/search", url.Values{"principal": {"carol"}})
+		viewer.Name = "otto" // who gets the address
+		wants(t, "the list of an owner without tasks", d.get(strings.TrimPrefix(header.Get("Location"), "/console/")), ">carol</option>")
+		wants(t, "the audit trail", d.log.String(), "action=reveal operator=otto what=owners principals=[carol]")
 		if status, _, _ := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {"all"}}); status != http.StatusBadRequest {
 			t.Errorf("an unknown thing: HTTP %d", status)
 		}

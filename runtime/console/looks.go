@@ -45,14 +45,21 @@ func (c *Console) auditTask(ctx context.Context, viewer Viewer, r taskstore.Reco
 	}
 }
 
-// auditOwners writes to the audit trail which owners a viewer who may reveal sees in a list: one line for all that the
-// viewer has not seen lately.
-func (c *Console) auditOwners(ctx context.Context, viewer Viewer, tasks []taskstore.Record) {
+// auditOwners writes to the audit trail which owners a viewer who may reveal sees in a list, those of tasks and that of a
+// filter: one line for all that the viewer has not seen lately.
+func (c *Console) auditOwners(ctx context.Context, viewer Viewer, tasks []taskstore.Record, filter string) {
+	if !viewer.Reveal {
+		return
+	}
 	var owners []string
-	for _, r := range tasks {
-		if r.Principal != "" && c.looks.add(look{viewer: viewer.Name, owner: r.Principal}) {
-			owners = append(owners, r.Principal)
+	add := func(owner string) {
+		if owner != "" && c.looks.add(look{viewer: viewer.Name, owner: owner}) {
+			owners = append(owners, owner)
 		}
+	}
+	add(filter)
+	for _, r := range tasks {
+		add(r.Principal)
 	}
 	if len(owners) > 0 {
 		c.server.Operator(viewer.Name).RevealOwners(ctx, owners)

@@ -222,6 +222,7 @@ func (c *Console) readList(ctx context.Context, q query, viewer Viewer) (list, e
 	if err == nil && slices.ContainsFunc(tasks, func(r taskstore.Record) bool { return isRun(&r) }) {
 		workers, err = c.listWorkers(within, refreshEvery)
 	}
+	c.auditOwners(ctx, viewer, tasks, filter.Principal)
 	if err != nil {
 		if l.Slow = within.Err() != nil && ctx.Err() == nil; l.Slow {
 			return l, nil
@@ -236,9 +237,6 @@ func (c *Console) readList(ctx context.Context, q query, viewer Viewer) (list, e
 	}
 	for i := range tasks {
 		l.Tasks = append(l.Tasks, c.newRow(tasks[i], viewer, workers))
-	}
-	if viewer.Reveal {
-		c.auditOwners(ctx, viewer, tasks)
 	}
 	return l, nil
 }

@@ -5,7 +5,7 @@ go 1.25.5
 replace github.com/mcptaskgen/mcptaskgen => ../..
 
 require (
-	github.com/mark3labs/mcp-go v1.0.0
+	github.com/mark3labs/mcp-go v1.2.0
 	github.com/mcptaskgen/mcptaskgen v0.1.0
 )
 

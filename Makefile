@@ -1,5 +1,5 @@
 # What CI does is in .ci/run; these are the parts that one wants by hand.
-.PHONY: test soak hosts race lint generate golden freeze release apidiff rules bench benchmarks bench-generator weight cost fuzz siege chaos screenshot console-picture moving-picture temporal temporal-server bench-temporal ci
+.PHONY: test soak hosts race lint generate golden freeze release rehearse apidiff rules bench benchmarks bench-generator weight cost fuzz siege chaos screenshot console-picture moving-picture temporal temporal-server bench-temporal ci
 
 # How long each fuzz target runs, and which benchmarks: make fuzz FUZZTIME=5m, make benchmarks BENCH=Get
 FUZZTIME ?= 30s
@@ -66,9 +66,13 @@ freeze:
 	go test ./golden/compat/next/...
 	go run ./golden/compat/freeze '$(VERSION)'
 
-# The files of a release, from its tag, into dist: make release VERSION=v0.1.0
+# The files of a release, from its tag, into dist: make release VERSION=v0.1.0. PLATFORMS may name some: linux/amd64.
 release:
-	bash .ci/release '$(VERSION)' dist
+	bash .ci/release '$(VERSION)' dist $(PLATFORMS)
+
+# A release and what its users do with it, in a clone with tags of its own. It leaves nothing behind.
+rehearse:
+	bash .ci/rehearse
 
 # What has changed in the public packages since the last version. It fails if the next version may not break that.
 apidiff:

@@ -83,11 +83,11 @@ func (d dialog) askField(ctx context.Context, fields []form.Field, at int) (json
 func (d dialog) sayHeading(name, notes string) {
 	lines := wrap(name+"  "+notes, d.width-3)
 	for i, line := range lines {
-		before, after := "", line
+		before := ""
 		if i == 0 {
-			before, after = line[:min(len(name), len(line))], line[min(len(name), len(line)):]
+			before = line[:min(len(name), len(line))]
 		}
-		lines[i] = "  " + d.t.look.bold(before) + d.t.look.faint(after)
+		lines[i] = "  " + d.t.look.bold(before) + d.t.look.faint(line[len(before):])
 	}
 	d.t.say(lines...)
 }

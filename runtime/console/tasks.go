@@ -34,16 +34,13 @@ type state struct {
 	Filter taskstore.Filter
 }
 
-// isFine is for a filter, which takes a pointer.
-var isFine = false
-
 var states = []state{
 	{"unfinished", taskstore.Filter{Unfinished: true}},
 	{stateWaiting, taskstore.Filter{Phase: taskstore.PhaseQueued}},
 	{stateRunning, taskstore.Filter{Phase: taskstore.PhaseRunning}},
 	{stateAsking, taskstore.Filter{Phase: taskstore.PhaseInputRequired}},
 	{"ended", taskstore.Filter{Phase: taskstore.PhaseDone}},
-	{stateCompleted, taskstore.Filter{Outcome: taskstore.OutcomeResult, IsError: &isFine}},
+	{stateCompleted, taskstore.Filter{Outcome: taskstore.OutcomeResult, IsError: new(bool)}}, // false
 	{stateFailed, taskstore.Filter{Failed: true}},
 	{stateCancelled, taskstore.Filter{Outcome: taskstore.OutcomeCancelled}},
 }

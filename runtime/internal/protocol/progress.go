@@ -35,15 +35,8 @@ func (m listMeta) add(key, taskID, text string) {
 }
 
 // readListMeta reads the _meta of a peer's list. It leaves out what has another form.
-func readListMeta(raw json.RawMessage) listMeta {
-	members := map[string]json.RawMessage{}
-	_ = json.Unmarshal(raw, &members) // anything but an object says nothing
-	meta := listMeta{}
-	for _, key := range []string{MetaTool, MetaStale} {
-		var texts map[string]string
-		_ = json.Unmarshal(members[key], &texts) // the same
-		meta[key] = texts
-	}
+func readListMeta(raw json.RawMessage) (meta listMeta) {
+	_ = json.Unmarshal(raw, &meta) // it goes on after a value of another form
 	return meta
 }
 

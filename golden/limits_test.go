@@ -52,7 +52,7 @@ func TestDocsLimits(t *testing.T) {
 		fmt.Sprintf("until it says `not live` | %.0f seconds |", time.Duration(bound("failsFor")).Seconds()),
 		fmt.Sprintf("and another page fails. | %.0f seconds |", time.Duration(bound("readsWithin")).Seconds()),
 		fmt.Sprintf("| tasks on a page of the list | %d |", bound("pageSize")),
-		fmt.Sprintf("of the %d oldest tasks that ask | %d |", bound("scanWaiting"), bound("mostWaiting")),
+		fmt.Sprintf("of the %d oldest tasks that ask | %d |", bound("scanAsking"), bound("mostOpen")),
 		fmt.Sprintf("| bytes of a revealed text that are shown | %d KiB |", bound("mostShown")>>10),
 		fmt.Sprintf("| bytes of a form, such as an answer | %d MiB |", bound("answerLength")>>20),
 		fmt.Sprintf("| bytes of a message in a list or in the overview | %d |", bound("mostMessage")),

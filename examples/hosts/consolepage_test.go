@@ -456,7 +456,7 @@ func testConsoleLive(t *testing.T, s *operated) {
 		stays()
 		p.is(t, `document.querySelector("#totals div:nth-of-type(2) dd").innerText === "1"`)
 		asking := s.deploy(t, "api")
-		p.shows(t, "#waiting", "ship")
+		p.shows(t, "#open", "ship")
 		p.until(t, `document.querySelector("#tool-deploy_service td:nth-of-type(3)").innerText === "1"`)
 		stays()
 		p.is(t, `document.querySelector("#workers tbody td").innerText === "2"`)
@@ -465,7 +465,7 @@ func testConsoleLive(t *testing.T, s *operated) {
 		if _, err := asking.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		p.shows(t, "#waiting", "No open questions.")
+		p.shows(t, "#open", "No open questions.")
 		stays()
 		p.until(t, `[...document.querySelectorAll("#totals rect")].reduce((sum, bar) => sum + parseInt(bar.textContent), 0) === 3`)
 		stays()

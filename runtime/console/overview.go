@@ -24,7 +24,7 @@ type overview struct {
 	NeverTasks []string
 	Ends       ends
 	Workers    []worker
-	Waiting    []waiting
+	Open       []openQuestion
 	Stale      []stale
 }
 
@@ -73,8 +73,8 @@ func (t *toolCounts) add(c taskstore.Count) {
 	}
 }
 
-// waiting is a question that waits.
-type waiting struct {
+// openQuestion is a question that waits for an answer.
+type openQuestion struct {
 	Task taskstore.Record
 	Key  string
 	// Message is the text of the question.
@@ -103,7 +103,7 @@ func (c *Console) readOverview(ctx context.Context) (overview, error) {
 	if o.Workers, err = c.listWorkers(ctx, 0); err != nil {
 		return o, err
 	}
-	o.Waiting, err = c.readWaiting(ctx)
+	o.Open, err = c.readOpen(ctx)
 	return o, err
 }
 
@@ -133,15 +133,15 @@ func (o *overview) countTools(tools []mcptask.ToolSpec, counts []taskstore.Count
 	slices.Sort(o.NeverTasks)
 }
 
-// readWaiting returns the questions that wait longest, among those of the oldest tasks that ask.
-func (c *Console) readWaiting(ctx context.Context) ([]waiting, error) {
-	asking, err := c.inspector.Scan(ctx, taskstore.Filter{Phase: taskstore.PhaseInputRequired, OldestFirst: true}, taskstore.Position{}, scanWaiting)
+// readOpen returns the oldest open questions, among those of the oldest tasks that ask.
+func (c *Console) readOpen(ctx context.Context) ([]openQuestion, error) {
+	asking, err := c.inspector.Scan(ctx, taskstore.Filter{Phase: taskstore.PhaseInputRequired, OldestFirst: true}, taskstore.Position{}, scanAsking)
 	if err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(asking, func(a, b taskstore.Record) int { return firstAsked(a).Compare(firstAsked(b)) })
-	var all []waiting
-	for _, r := range asking[:min(len(asking), mostWaiting)] {
+	var all []openQuestion
+	for _, r := range asking[:min(len(asking), mostOpen)] {
 		whole, err := c.readTask(ctx, r.ID) // a scan may leave the questions out
 		if errors.Is(err, errNoTask) || errors.Is(err, errUnreadable) {
 			continue
@@ -150,12 +150,12 @@ func (c *Console) readWaiting(ctx context.Context) ([]waiting, error) {
 		}
 		for _, in := range whole.Inputs {
 			if in.State == taskstore.InputOutstanding {
-				all = append(all, waiting{whole, in.Key, text.Shorten(messageOf(in), mostMessage), askedAt(whole, in.Key)})
+				all = append(all, openQuestion{whole, in.Key, text.Shorten(messageOf(in), mostMessage), askedAt(whole, in.Key)})
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b waiting) int { return a.Since.Compare(b.Since) })
-	return all[:min(len(all), mostWaiting)], nil
+	slices.SortStableFunc(all, func(a, b openQuestion) int { return a.Since.Compare(b.Since) })
+	return all[:min(len(all), mostOpen)], nil
 }
 
 // openQuestions returns the keys of the questions that wait, with when they were asked, as far as the timeline tells:
@@ -223,7 +223,7 @@ func newEnds(minutes []int, counted time.Duration) ends {
 	return e
 }
 
-var overviewParts = []string{"totals", "stale", "tools", "waiting", "workers"}
+var overviewParts = []string{"totals", "stale", "tools", "open", "workers"}
 
 func (c *Console) showOverview(w http.ResponseWriter, r request) error {
 	o, err := c.readOverview(r.Context())

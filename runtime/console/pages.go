@@ -21,8 +21,8 @@ type page struct {
 // The bounds of a page.
 const (
 	pageSize     = 50
-	mostWaiting  = 10
-	scanWaiting  = 200      // the oldest tasks that ask; see Console.readWaiting
+	mostOpen     = 10       // questions on the overview
+	scanAsking   = 200      // the oldest tasks that ask; see Console.readOpen
 	mostShown    = 64 << 10 // bytes of a revealed text
 	mostSteps    = 200      // on the page of a task
 	mostMessage  = 300      // bytes of a message in a list

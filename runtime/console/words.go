@@ -101,7 +101,7 @@ func listMoments(r taskstore.Record) []moment {
 		case taskstore.EventEnded:
 			shown.More = nameEnd(m.Text)
 		case taskstore.EventLost:
-			shown.More = cmp.Or(m.Text, "its worker") + " died or was cut off; " + followLoss(moments[i+1:])
+			shown.More = cmp.Or(m.Text, "its worker") + " died or was cut off; " + describeAfterLoss(moments[i+1:])
 		}
 		all = append(all, shown)
 	}
@@ -109,8 +109,8 @@ func listMoments(r taskstore.Record) []moment {
 	return all
 }
 
-// followLoss says what has happened to a task after its worker was lost.
-func followLoss(later []taskstore.Moment) string {
+// describeAfterLoss says what has happened to a task after its worker was lost.
+func describeAfterLoss(later []taskstore.Moment) string {
 	for _, m := range later {
 		switch m.Kind {
 		case taskstore.EventStarted:

@@ -92,7 +92,7 @@ func (c *Console) findDanger(ctx context.Context, r *taskstore.Record) danger {
 	if err != nil {
 		return danger{}
 	}
-	d := danger{Worker: taskserver.DescribeWorker(r.Claim.Worker), IsLost: isLost(r, workers), Next: c.foretell(r)}
+	d := danger{Worker: taskserver.DescribeWorker(r.Claim.Worker), IsLost: isLost(r, workers), Next: c.describeNext(r)}
 	if d.IsLost {
 		return d
 	}
@@ -105,8 +105,8 @@ func (c *Console) findDanger(ctx context.Context, r *taskstore.Record) danger {
 	return danger{}
 }
 
-// foretell says what happens to a task when its worker is lost.
-func (c *Console) foretell(r *taskstore.Record) string {
+// describeNext says what happens to a task when its worker is lost. Servers decide so in Backend.isRunnable.
+func (c *Console) describeNext(r *taskstore.Record) string {
 	tool, ok := c.server.Backend().Tool(r.Tool)
 	switch {
 	case !ok:

@@ -79,7 +79,7 @@ func addScheme(word string) (string, error) {
 	if err == nil && u.User == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
 		return u.String(), nil
 	}
-	return "", fmt.Errorf("%q is not a URL: a URL begins with https:// or http://, and a program with -- before it", word)
+	return "", fmt.Errorf("%q is not a URL, which begins with https:// or http://; to start a program, write -- before it", word)
 }
 
 // lastDash returns the place of the last --, which ends a command, or -1.

@@ -39,7 +39,7 @@ type scaffoldTemplate struct {
 	name string
 	// HTTP serves over HTTP, Token authenticates callers by a bearer token, and SQLite keeps the tasks in a file.
 	HTTP, Token, SQLite bool
-	// Full has these, and every other part.
+	// Full has all of these, and every other part. Its flags choose among them.
 	Full bool
 }
 

@@ -56,8 +56,8 @@ func (c *challenger) WriteHeader(status int) {
 // an entry need no scope here. The scopes of a tool must include those that [RequireBearerToken] requires, because some
 // clients ask for no others then. Requests about tasks that exist are not checked: the tasks belong to their principal.
 //
-// handler is that of [NewHandler], and [RequireBearerToken] stands in front. metadataURL is that of its options.
-// RequireToolScopes panics if handler is another one, because nothing would check the calls.
+// handler is that of [NewHandler], and [RequireBearerToken] stands in front. metadataURL is the ResourceMetadataURL of its
+// options, or "". RequireToolScopes panics if handler is another one, because nothing would check the calls.
 func RequireToolScopes(handler http.Handler, scopes map[string][]string, metadataURL string) http.Handler {
 	g, ok := handler.(*gateway.Gateway)
 	if !ok {

@@ -18,7 +18,7 @@ import (
 //     waits until calls of mcp-go's other tools are answered, and closes the connections. A nil server
 //     means no HTTP server.
 //  3. It ends the sessions. ServeStdio returns.
-//  4. It closes the others, such as an Options.Store, one after another.
+//  4. It closes the others, such as an Options.Store, one after another. It skips nil pointers.
 //
 // If ctx ends first, Shutdown closes the HTTP server with its connections and returns the context's
 // error with all others. It then leaves the others open, because handlers may use them until

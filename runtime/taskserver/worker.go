@@ -30,8 +30,8 @@ func newWorkerName() string {
 	return fmt.Sprintf("%d@%s@%s", os.Getpid(), host[:min(len(host), maxHost)], rand.Text()[:workerRandom])
 }
 
-// DescribeWorker returns the host and the process of a worker, such as "web-2, pid 4711". Timelines and the log name workers so.
-// A name that no server of this version has made, such as that of an engine, comes back as it is, cut to 40 bytes.
+// DescribeWorker returns the host and the process of a worker, such as "web-2, pid 4711", as the log and the timelines have
+// them. It returns any other name, such as that of an engine, as it is, cut to 40 bytes.
 func DescribeWorker(worker string) string {
 	parts := strings.Split(worker, "@")
 	if len(parts) != 3 {
@@ -43,8 +43,8 @@ func DescribeWorker(worker string) string {
 	return parts[1] + ", pid " + parts[0]
 }
 
-// LastBeat returns when the worker of a lease has renewed it last, and whether its next beat is late: the worker may have
-// died. The lease of a name under which a server finds lost tasks is never renewed, and never late.
+// LastBeat returns when a worker last renewed its lease, and whether its next beat is late: the worker may have died.
+// Servers also take leases for lost tasks that they find. Nobody renews those, so they are never late.
 func (b *Backend) LastBeat(w taskstore.WorkerLease) (at time.Time, isLate bool) {
 	now, lease := b.Now(), b.lease
 	if w.Until.Sub(now) > lease+b.renewEvery() {

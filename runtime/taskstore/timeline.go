@@ -18,9 +18,9 @@ type Moment struct {
 	At time.Time
 	// Attempt is the run that it belongs to, or 0 before the first.
 	Attempt int
-	// Text says more: the worker of a run that has started or was lost, the message of a report, the key of a question or a step, the outcome of an end. For a
-	// task that an operator has run again, the Text of its creation is "again" and the ID of the former task, as
-	// [LogID] shortens it. It is cut to MaxMomentText bytes.
+	// Text says more: the worker of a run that has started or was lost, the message of a report, the key of a question or
+	// a step, the outcome of an end. For a task that an operator has run again, the Text of its creation is "again" and the
+	// ID of the former task, as [LogID] shortens it. It is cut to MaxMomentText bytes.
 	Text string
 	// Operator is the person who has done it in the requestor's place, or "".
 	Operator string

@@ -175,7 +175,7 @@ func (s Scaffold) render(declared string) error {
 	return nil
 }
 
-// keepFiles leaves out the files that are there already. No Go file is.
+// keepFiles leaves out the files that are there already. They are not Go files: checkNoGoFiles refuses those.
 func (s *Scaffold) keepFiles() error {
 	for name := range s.Files {
 		_, err := os.Lstat(filepath.Join(s.dir, filepath.FromSlash(name)))

@@ -120,7 +120,7 @@ func (s server) atUsualPath() (other server, ok bool) {
 	return s, true
 }
 
-// isNotMCP reports whether the error of a connection means that something else than an MCP server is at the URL.
+// isNotMCP reports whether the error of a connection means that something other than an MCP server is at the URL.
 func isNotMCP(err error) bool {
 	if err == nil {
 		return false

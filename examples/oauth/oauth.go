@@ -100,7 +100,7 @@ func (s *scopes) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// newVerifier returns the check of an access token. It reads the keys of the authorization server now, each ten
+// newVerifier returns the check of an access token. It reads the keys of the authorization server now, every ten
 // minutes, and at most once a minute for a token whose key it does not know.
 func (o oauth) newVerifier(ctx context.Context) (auth.TokenVerifier, error) {
 	keys, err := keyfunc.NewDefaultOverrideCtx(ctx, []string{o.jwks}, keyfunc.Override{
@@ -152,7 +152,7 @@ func (o oauth) newVerifier(ctx context.Context) (auth.TokenVerifier, error) {
 	}, nil
 }
 
-// checkHeader refuses tokens that are no access tokens, or that need what this program does not know.
+// checkHeader refuses tokens that are not access tokens, or that need what this program does not know.
 func checkHeader(header map[string]any) error {
 	if _, ok := header["crit"]; ok {
 		return errors.New("its header has critical parameters")

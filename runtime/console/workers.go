@@ -14,7 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// worker is a worker, or nobody, with its tasks.
+// worker is a worker with its tasks. If it has no name, it stands for the tasks of no worker and of those without a lease.
 type worker struct {
 	taskstore.WorkerLease
 	// Label has its host and process.

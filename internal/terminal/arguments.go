@@ -132,7 +132,11 @@ func (s schema) parse(value string, kinds []string) (json.RawMessage, error) {
 	if len(kinds) == 0 || slices.Contains(kinds, "string") {
 		return encode(value)
 	}
-	return nil, fmt.Errorf("got %.60q, want %s", value, describeKinds(kinds))
+	want := brief(s.describe(maxLists), maxDescription)
+	if slices.Contains(kinds, "array") || slices.Contains(kinds, "object") {
+		want += ", as JSON"
+	}
+	return nil, fmt.Errorf("got %.60q, want %s", value, want)
 }
 
 // explainDots returns an error if a name looks like the path to a value within an object. It says how to write the object.
@@ -151,19 +155,4 @@ func (s schema) explainDots(path string, values []string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return fmt.Errorf("%s is an object: write it as JSON, such as '%s:=%s'", name, name, form.EncodeMembers([]form.Member{{Name: inner, Value: value}}))
-}
-
-// describeKinds names types for a person.
-func describeKinds(kinds []string) string {
-	words := map[string]string{
-		"string": "text", "integer": "an integer", "number": "a number", "boolean": "true or false", "null": "null",
-		"array": "a list in JSON", "object": "an object in JSON",
-	}
-	var described []string
-	for _, kind := range kinds {
-		if word, ok := words[kind]; ok && !slices.Contains(described, word) {
-			described = append(described, word)
-		}
-	}
-	return strings.Join(described, " or ")
 }

@@ -83,6 +83,11 @@ func TestRefusals(t *testing.T) {
 	if f := describeFailure(limited, ""); f.code != exitTooMany || f.kind != "too_many_requests" {
 		t.Errorf("%v (%s, %d)", f, f.kind, f.code)
 	}
+	// A message as long as this one would take minutes if each step in it were taken out.
+	long := fmt.Errorf("list: %w", &mcptask.Error{Code: mcptask.CodeInternalError, Message: strings.Repeat("mcptask: ", 100_000), Data: []byte(`{"limit":"lists"}`)})
+	if f := describeFailure(long, ""); f.code != exitTooMany {
+		t.Errorf("%.100s (%s, %d)", f, f.kind, f.code)
+	}
 	changed := fmt.Errorf("the task: %w", &mcptask.Error{Code: mcptask.CodeInternalError, Message: "started under another declaration: missing property", Data: []byte(`{"reason":"declaration_changed"}`)})
 	if f := describeFailure(changed, "t"); f.code != exitFailed || f.kind != "declaration_changed" || !strings.Contains(f.Error(), "call the tool again") {
 		t.Errorf("%v (%s, %d)", f, f.kind, f.code)

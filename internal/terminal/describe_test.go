@@ -2,6 +2,7 @@ package terminal_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -89,12 +90,23 @@ func TestDescribeWithoutEnd(t *testing.T) {
 		`{"anyOf": [` + strings.Repeat(`{"anyOf": [`, 3000) + `{"properties": {"a": {}}}` + strings.Repeat(`]}`, 3001):    "  mcptask call URL tool\n",
 		`{"description": "` + strings.Repeat("x", 70_000) + `"}`:                                                          "Arguments: the schema is too long to describe\n",
 		`{"properties": {` + manyProperties(1000) + `}}`:                                                                  "  …\n",
+		longReferences(): "  p199  any JSON\n",
 	} {
 		got := describe(t, mcptask.ToolInfo{Name: "tool", InputSchema: json.RawMessage(schema)})
 		if !strings.Contains(got, want) || strings.Count(got, "\n") > 300 {
 			t.Errorf("%.200s: got\n%s", schema, got)
 		}
 	}
+}
+
+// longReferences returns a schema in which every property leads to one long reference in 199 ways.
+func longReferences() string {
+	var properties []string
+	for i := range 200 {
+		properties = append(properties, fmt.Sprintf(`"p%d": {"$ref": "#/b"}`, i))
+	}
+	return `{"properties": {` + strings.Join(properties, ", ") + `}, "a": {"$ref": "#` + strings.Repeat("/a", 12_000) + `"}, "b": {"anyOf": [` +
+		strings.Repeat(`{"$ref": "#/a"}, `, 198) + `{"$ref": "#/a"}]}}`
 }
 
 // manyProperties returns the members of an object of schemas.

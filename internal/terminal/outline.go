@@ -16,6 +16,7 @@ const (
 	maxDepth    = 4        // of objects within one another
 	maxRows     = 200      // properties
 	maxReads    = 1000     // schemas
+	maxSteps    = 1000     // of references, together
 	maxChoices  = 50       // of anyOf, and of other keywords that combine schemas
 	maxExamples = 100      // values in examples
 )
@@ -24,12 +25,13 @@ const (
 type outline struct {
 	root json.RawMessage // where $ref begins
 	// decoded is root, for the parts of which the order does not matter.
-	decoded  map[string]any
+	decoded  document
 	isResult bool
 	open     []string // the schemas around the one that add reads
 	rows     []row
 	known    map[string][]property      // of schemas, by their text
 	targets  map[string]json.RawMessage // of references
+	steps    int                        // how many steps of references find has taken
 	within   int                        // how many schemas are being read, each within the last
 	examples int                        // how many values example has made
 }
@@ -191,6 +193,9 @@ func (o *outline) find(reference string) json.RawMessage {
 	}
 	part := o.root
 	for _, step := range strings.Split(path, "/")[1:] {
+		if o.steps++; o.steps > maxSteps { // each reads a part anew
+			return nil
+		}
 		part = rawMembers(part)[unescapeStep(step)]
 	}
 	return part

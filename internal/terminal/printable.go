@@ -109,8 +109,8 @@ func wrap(s string, most int) []string {
 	most = max(most, 2)
 	var lines []string
 	for _, line := range strings.Split(s, "\n") {
-		for columns(line) > most {
-			used, end, blank := 0, 0, -1
+		for {
+			used, end, blank := 0, len(line), -1
 			for i, r := range line {
 				if used += runeColumns(r); used > most {
 					end = i
@@ -119,6 +119,9 @@ func wrap(s string, most int) []string {
 				if r == ' ' && i > 0 {
 					blank = i
 				}
+			}
+			if end == len(line) {
+				break
 			}
 			if line[end] == ' ' {
 				blank = end

@@ -116,4 +116,7 @@ func TestWrap(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", c.s, got, c.want)
 		}
 	}
+	if got := wrap(strings.Repeat("x", 4<<20), 8); len(got) != 4<<20/8 { // as long as a server's description may be
+		t.Errorf("got %d lines", len(got))
+	}
 }

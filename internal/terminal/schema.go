@@ -8,8 +8,32 @@ import (
 
 // schema has the keywords of a JSON Schema that this package reads.
 type schema struct {
-	root map[string]any // where $ref begins
+	root document
 	node any
+}
+
+// document is a decoded schema. Each reference is looked up once: it may be long, and stand in many places.
+type document struct {
+	members map[string]any
+	targets map[string]any // of references
+}
+
+// find returns the part of the document that a reference names, or nil.
+func (d document) find(reference string) any {
+	if target, ok := d.targets[reference]; ok {
+		return target
+	}
+	path, ok := strings.CutPrefix(reference, "#")
+	if !ok {
+		return nil
+	}
+	var target any = d.members
+	for _, step := range strings.Split(path, "/")[1:] {
+		parent, _ := target.(map[string]any)
+		target = parent[unescapeStep(step)]
+	}
+	d.targets[reference] = target
+	return target
 }
 
 // readSchema reads a schema. One that is not JSON allows everything.
@@ -18,7 +42,7 @@ func readSchema(text json.RawMessage) schema {
 	if json.Unmarshal(text, &root) != nil {
 		return schema{}
 	}
-	return schema{root, root}
+	return schema{document{root, map[string]any{}}, root}
 }
 
 // maxReferences bounds how many $ref lie in one another.
@@ -32,15 +56,7 @@ func (s schema) members() map[string]any {
 		if !ok {
 			break
 		}
-		var node any
-		if path, ok := strings.CutPrefix(reference, "#"); ok {
-			node = s.root
-			for _, step := range strings.Split(path, "/")[1:] {
-				parent, _ := node.(map[string]any)
-				node = parent[unescapeStep(step)]
-			}
-		}
-		m, _ = node.(map[string]any)
+		m, _ = s.root.find(reference).(map[string]any)
 	}
 	return m
 }

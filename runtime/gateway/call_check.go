@@ -7,9 +7,9 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// CallCheck decides whether a request may call a tool, by the credentials in its context. The tool has its present name,
-// whatever name the client has used. A challenge other than "" refuses the call: it is the header WWW-Authenticate of an
-// HTTP 403. reason is for people.
+// CallCheck decides whether a request may call a tool, by the credentials in its context. It is asked for the tool's present
+// name and then for each former one, whatever name the client has used: a rename takes no check away. A challenge other
+// than "" refuses the call: it is the header WWW-Authenticate of an HTTP 403. reason is for people.
 type CallCheck = func(ctx context.Context, tool string) (challenge, reason string)
 
 type callCheckKey struct{}
@@ -34,15 +34,19 @@ func (x *httpExchange) admitCall() bool {
 	if check == nil || x.m.Method != "tools/call" {
 		return true
 	}
-	name, _ := x.m.Params.Text("name")
-	if tool, ok := x.g.server.Tool(name); ok {
-		name = tool.Name // the call may have a former one
+	called, _ := x.m.Params.Text("name")
+	names := []string{called}
+	if tool, ok := x.g.server.Tool(called); ok {
+		names = append([]string{tool.Name}, tool.Was...)
 	}
-	challenge, reason := check(x.r.Context(), name)
-	if challenge == "" {
-		return true
+	for _, name := range names {
+		challenge, reason := check(x.r.Context(), name)
+		if challenge == "" {
+			continue
+		}
+		x.w.Header().Set("WWW-Authenticate", challenge)
+		refuse(x.w, http.StatusForbidden, x.replyID(), mcptask.Errorf(mcptask.CodeInvalidRequest, "the tool %.100q may not be called: %s", names[0], reason))
+		return false
 	}
-	x.w.Header().Set("WWW-Authenticate", challenge)
-	refuse(x.w, http.StatusForbidden, x.replyID(), mcptask.Errorf(mcptask.CodeInvalidRequest, "the tool %.100q may not be called: %s", name, reason))
-	return false
+	return true
 }

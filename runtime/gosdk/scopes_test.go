@@ -30,7 +30,7 @@ func serveScoped(t *testing.T, revision string) (url string) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "mine"}}}, nil, nil
 	})
 	handler := gosdk.RequireToolScopes(gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil), map[string][]string{
-		"transcode": {"media", "media:write"}, "own": {"media:own"},
+		"transcode": {"media", "media:write"}, "own": {"media:own"}, "put": {"media:place"}, // the former name of place
 	}, scopedMetadata)
 	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
 		return &auth.TokenInfo{UserID: "alice", Scopes: strings.Split(token, ","), Expiration: time.Now().Add(time.Hour)}, nil
@@ -46,6 +46,7 @@ func serveScoped(t *testing.T, revision string) (url string) {
 // TestRequireToolScopes calls tools with and without their scopes, by all of their names.
 func TestRequireToolScopes(t *testing.T) {
 	const challenge = `Bearer error="insufficient_scope", scope="media media:write", resource_metadata="` + scopedMetadata + `"`
+	const placeChallenge = `Bearer error="insufficient_scope", scope="media:place", resource_metadata="` + scopedMetadata + `"`
 	arguments := map[string]any{"region": "x"}
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 		bubble.Run(t, revision, func(t *testing.T) {
@@ -57,6 +58,8 @@ func TestRequireToolScopes(t *testing.T) {
 				{"media,media:write", "transcode", ""},
 				{"media,media:write", "convert", ""},
 				{"media", "encode", ""},
+				{"media", "put", placeChallenge},
+				{"media", "place", placeChallenge},
 				{"media", "own", `Bearer error="insufficient_scope", scope="media:own", resource_metadata="` + scopedMetadata + `"`},
 				{"media:own", "own", ""},
 			} {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -85,6 +86,23 @@ type claims struct {
 	Scp scopes `json:"scp"`
 	// Confirmation binds the token to a key of the client (RFC 7800).
 	Confirmation json.RawMessage `json:"cnf"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler. The names of claims are case-sensitive, but package encoding/json also takes
+// a claim such as SUB for sub.
+func (c *claims) UnmarshalJSON(data []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return err
+	}
+	known := []string{"iss", "sub", "aud", "exp", "nbf", "iat", "jti", "scope", "scp", "cnf"}
+	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return !slices.Contains(known, name) })
+	exact, err := json.Marshal(members)
+	if err != nil {
+		return err
+	}
+	type plain claims // without this method
+	return json.Unmarshal(exact, (*plain)(c))
 }
 
 // scopes are written as a list, or as a text with blanks.

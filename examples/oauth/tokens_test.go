@@ -79,6 +79,8 @@ func TestTokens(t *testing.T) {
 		"no token at all":           {"x", http.StatusUnauthorized, "malformed"},
 		"without the first scope":   {as.sign(with(jwt.MapClaims{"scope": "releases:approve"}), nil), http.StatusForbidden, `the token needs the scopes releases releases:approve`},
 		"without the tool's scope":  {as.sign(with(jwt.MapClaims{"scope": "releases"}), nil), http.StatusForbidden, `the token needs the scopes releases releases:approve`},
+		"a scope by another name":   {as.sign(with(jwt.MapClaims{"scope": nil, "SCOPE": "releases releases:approve"}), nil), http.StatusForbidden, "needs the scopes"},
+		"a subject by another name": {as.sign(with(jwt.MapClaims{"sub": nil, "ſub": "bob"}), nil), http.StatusUnauthorized, "belongs to no user"},
 		"scopes that are no scopes": {as.sign(with(jwt.MapClaims{"scope": 1}), nil), http.StatusUnauthorized, ""},
 	} {
 		response, body := s.post(c.token, "list_approvals")

@@ -3,6 +3,7 @@ package console_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -120,6 +121,24 @@ func TestWorkers(t *testing.T) {
 	})
 }
 
+// TestYoungWorker looks at a task whose worker has begun since a viewer last saw the workers.
+func TestYoungWorker(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := taskstore.NewMemory()
+		d := openWith(t, store, console.Options{})
+		wants(t, "the overview", d.get(""), d.describeProcess())
+		const young = "4711@web-2@Q7ZK3M5TA2BC"
+		if _, err := store.Beat(t.Context(), young, 30*time.Second, nil); err != nil {
+			t.Fatal(err)
+		}
+		d.plant(store, "lucky", func(r *taskstore.Record) {
+			r.Tool, r.Claim = "gone", taskstore.Claim{Worker: young, State: taskstore.ClaimRunning}
+		})
+		lacks(t, "the list", d.get("tasks?tool=gone"), ">lost</span>")
+		lacks(t, "the page", d.get(d.pageOf("gone")), "Its worker")
+	})
+}
+
 // TestLost looks at the timelines of tasks that have lost their workers.
 func TestLost(t *testing.T) {
 	store := taskstore.NewMemory()
@@ -170,4 +189,7 @@ func TestServerName(t *testing.T) {
 	d.awaitState(alice, id, reports)
 	wants(t, "the page of a task", d.get(d.pageOf("render")), "<title>render "+id[:8]+" · shop, ", "<h1>render "+id[:8]+"</h1>")
 	wants(t, "the list of a nameless server", open(t, console.Options{}).get("tasks"), "<title>Tasks · console.test · "+host+"</title>")
+	_, _, refusal := d.request(http.MethodGet, "", nil, func(r *http.Request) { r.Host = "other.example" })
+	wants(t, "what a stranger sees", refusal, "<title>Forbidden</title>")
+	lacks(t, "what a stranger sees", refusal, "shop", host+"<")
 }

@@ -217,7 +217,7 @@ func (c *Console) readList(ctx context.Context, q query, viewer Viewer) (list, e
 	}
 	var workers []worker
 	if err == nil && slices.ContainsFunc(tasks, func(r taskstore.Record) bool { return isRun(&r) }) {
-		workers, err = c.listWorkers(within, refreshEvery)
+		workers, err = c.findWorkers(within, tasks...)
 	}
 	c.auditOwners(ctx, viewer, tasks, filter.Principal)
 	if err != nil {

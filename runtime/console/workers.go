@@ -62,6 +62,16 @@ func (c *Console) listWorkers(ctx context.Context, age time.Duration) ([]worker,
 	return list, nil
 }
 
+// findWorkers returns the workers for a view of tasks. It reads them anew if they lack one that runs a task of these: the
+// worker may be lost, or younger than the list.
+func (c *Console) findWorkers(ctx context.Context, tasks ...taskstore.Record) ([]worker, error) {
+	workers, err := c.listWorkers(ctx, refreshEvery)
+	if err == nil && slices.ContainsFunc(tasks, func(r taskstore.Record) bool { return isLost(&r, workers) }) {
+		return c.listWorkers(ctx, 0)
+	}
+	return workers, err
+}
+
 // danger says that the worker of a task is late or lost. The zero value says that it is well, or that there is none.
 type danger struct {
 	Worker   string // with host and process
@@ -88,7 +98,7 @@ func (c *Console) findDanger(ctx context.Context, r *taskstore.Record) danger {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readsWithin)
 	defer cancel()
-	workers, err := c.listWorkers(ctx, refreshEvery)
+	workers, err := c.findWorkers(ctx, *r)
 	if err != nil {
 		return danger{}
 	}

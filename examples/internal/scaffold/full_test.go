@@ -122,6 +122,7 @@ func testWorkflow(p *program) {
 func testSettings(p *program) {
 	for _, c := range []struct{ flags, want string }{
 		{"-http :0", "callers need authentication: set TASKS_TOKEN or -issuer"},
+		{"-http 127.0.0.1:0 -url https://tasks.example.com/mcp", "callers come from elsewhere and need authentication"},
 		{"-postgres", "TASKS_DSN is empty"},
 		{"-issuer https://login.example.com", "-url is missing"},
 		{"-audience tasks -url https://tasks.example.com/mcp", "-issuer and -jwks: "},

@@ -251,7 +251,7 @@ func (f Field) Describe() string {
 		formats := map[string]string{
 			"email": "e-mail address", "uri": "URL", "date": "date such as 2026-01-31", "date-time": "time such as 2026-01-31T15:04:05Z",
 		}
-		return cmp.Or(formats[p.Format], "text") + FormatRange(p.MinLength, p.MaxLength, ", ", " characters")
+		return cmp.Or(formats[p.Format], "text") + FormatRange(p.MinLength, p.MaxLength, " of ", " characters")
 	default:
 		kind := "number"
 		if p.Type == "integer" {

@@ -141,18 +141,38 @@ func (s schema) parse(value string, kinds []string) (json.RawMessage, error) {
 
 // explainDots returns an error if a name looks like the path to a value within an object. It says how to write the object.
 func (s schema) explainDots(path string, values []string) error {
-	name, inner, _ := strings.Cut(path, ".")
-	outer, ok := s.property(name)
-	if _, isDeclared := outer.members()["properties"].(map[string]any); !ok || !isDeclared {
+	name, inner, ok := strings.Cut(path, ".")
+	outer, isProperty := s.property(name)
+	if !ok || !isProperty {
 		return nil
 	}
-	within, ok := outer.property(inner)
-	if !ok {
+	value, ok, err := outer.nest(inner, values)
+	switch {
+	case !ok:
 		return nil
-	}
-	value, err := within.parseAll(values)
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return fmt.Errorf("%s is an object: write it as JSON, such as '%s:=%s'", name, name, form.EncodeMembers([]form.Member{{Name: inner, Value: value}}))
+	return fmt.Errorf("%s is an object: write it as JSON, such as '%s:=%s'", name, name, value)
+}
+
+// nest returns an object that has only the value at a path, such as {"b":{"c":1}} for b.c. ok is false if the schema
+// declares no such path.
+func (s schema) nest(path string, values []string) (object json.RawMessage, ok bool, err error) {
+	if s.members()["properties"] == nil && !slices.Contains(s.kinds(), "object") {
+		return nil, false, nil
+	}
+	name, inner, isPath := strings.Cut(path, ".")
+	var value json.RawMessage
+	if p, isProperty := s.property(name); isPath && isProperty {
+		value, ok, err = p.nest(inner, values)
+	}
+	if p, isProperty := s.property(path); !ok && isProperty {
+		name, ok = path, true
+		value, err = p.parseAll(values)
+	}
+	if !ok || err != nil {
+		return nil, ok, err
+	}
+	return form.EncodeMembers([]form.Member{{Name: name, Value: value}}), true, nil
 }

@@ -22,7 +22,10 @@ const deploySchema = `{"type": "object", "required": ["branch"], "additionalProp
 		"id": {"type": ["integer", "string"]},
 		"note": {"type": ["string", "null"]},
 		"any": {},
-		"owner": {"type": "object", "additionalProperties": false, "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}}
+		"owner": {"type": "object", "additionalProperties": false, "properties": {"name": {"type": "string"}, "age": {"type": "integer"},
+			"home": {"type": "object", "properties": {"size": {"type": "object", "properties": {"min": {"type": "integer"}}}}},
+			"labels": {"type": "object", "additionalProperties": {"type": "string"}}}},
+		"guest": {"anyOf": [{"type": "object", "properties": {"name": {"type": "string"}}}, {"type": "null"}]}
 	},
 	"$defs": {"count": {"type": "integer", "minimum": 1}}}`
 
@@ -57,12 +60,17 @@ func TestArguments(t *testing.T) {
 		{"", `null`, `!the arguments are not a JSON object`},
 		{"", "", `!missing property "branch"`},
 		{"branch=main replicas=0", "", `!replicas: `},
-		{"branch=main replicas=many", "", `!replicas: got "many", want an integer from 1`},
+		{"branch=main replicas=many", "", `!replicas: got "many", want a whole number from 1`},
 		{"branch=main force=yes", "", `!force: got "yes", want true or false`},
 		{"branch=a branch=b", "", `!branch: got 2 values, want one`},
 		{"branhc=main", "", `!deploy has no argument "branhc"; did you mean branch?`},
 		{"branch=main owner.name=ann", "", `!owner is an object: write it as JSON, such as 'owner:={"name":"ann"}'`},
-		{"branch=main owner.age=old", "", `!owner.age: got "old", want an integer`},
+		{"branch=main owner.age=old", "", `!owner.age: got "old", want a whole number`},
+		{"branch=main owner.home.size.min=3", "", `!owner is an object: write it as JSON, such as 'owner:={"home":{"size":{"min":3}}}'`},
+		{"branch=main owner.home.size.min=x", "", `!owner.home.size.min: got "x", want a whole number`},
+		{"branch=main owner.home.size.max=3", "", `!deploy has no argument "owner.home.size.max"; it has `},
+		{"branch=main owner.labels.a.b=1", "", `!owner is an object: write it as JSON, such as 'owner:={"labels":{"a.b":"1"}}'`},
+		{"branch=main guest.name=ann", "", `!guest is an object: write it as JSON, such as 'guest:={"name":"ann"}'`},
 		{"branch=main owner.size=1", "", `!deploy has no argument "owner.size"; it has `},
 		{"branch=main branch.name=1", "", `!deploy has no argument "branch.name"; `},
 		{"branch=main elephant=1", "", `!deploy has no argument "elephant"; it has any, branch, `},

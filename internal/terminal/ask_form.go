@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +24,7 @@ func (d dialog) askForm(ctx context.Context, schema json.RawMessage) (json.RawMe
 	d.t.say(d.indent("Ctrl-D declines, Esc dismisses.", d.t.look.faint)...)
 	values := make([]json.RawMessage, len(parsed.Fields))
 	for at := range values {
-		if values[at], err = d.askField(ctx, parsed.Fields, at); err != nil {
+		if values[at], err = d.askField(ctx, parsed.Fields, at, false); err != nil {
 			return nil, err
 		}
 	}
@@ -43,16 +44,18 @@ func (d dialog) askForm(ctx context.Context, schema json.RawMessage) (json.RawMe
 		}
 		d.sayFault(err)
 		if len(values) == 1 {
-			if values[0], err = d.askField(ctx, parsed.Fields, 0); err != nil {
+			if values[0], err = d.askField(ctx, parsed.Fields, 0, false); err != nil {
 				return nil, err
 			}
 		}
 	}
 }
 
-// askField asks for one of the fields until the value fits. The value is nil if the field stays empty.
-func (d dialog) askField(ctx context.Context, fields []form.Field, at int) (json.RawMessage, error) {
+// askField asks for one of the fields until the value fits. The value is nil if the field stays empty. hasValue means that
+// the default is a value that the person gave before, and may take back.
+func (d dialog) askField(ctx context.Context, fields []form.Field, at int, hasValue bool) (json.RawMessage, error) {
 	f := field{fields[at]}
+	canClear := hasValue && !f.Required && !f.isHidden()
 	var notes []string
 	if len(fields) > 1 {
 		notes = append(notes, fmt.Sprintf("field %d of %d", at+1, len(fields)))
@@ -63,6 +66,9 @@ func (d dialog) askField(ctx context.Context, fields []form.Field, at int) (json
 	if len(notes) > 0 {
 		d.sayHeading(f.label(), strings.Join(notes, ": "))
 	}
+	if canClear {
+		d.t.say(d.indent("A space clears it.", d.t.look.faint)...)
+	}
 	for i := range f.Choices {
 		if i == maxMessageRows {
 			d.t.say(fmt.Sprintf("  … %d choices in all", len(f.Choices)))
@@ -71,6 +77,9 @@ func (d dialog) askField(ctx context.Context, fields []form.Field, at int) (json
 		d.t.say(fit(fmt.Sprintf("  %d %s", i+1, f.choiceLabel(i)), d.width-1))
 	}
 	return d.askValue(f.prompt(len(notes) > 0), f.isHidden(), func(typed string) (json.RawMessage, error) {
+		if canClear && typed != "" && strings.TrimSpace(typed) == "" {
+			return nil, nil
+		}
 		value, err := f.read(typed)
 		if err == nil && value != nil {
 			err = f.check(ctx, value)
@@ -122,7 +131,9 @@ func (d dialog) review(ctx context.Context, fields []form.Field, values []json.R
 			return err
 		}
 		at, _ := strconv.Atoi(string(chosen)) // it has been read above
-		if values[at-1], err = d.askField(ctx, fields, at-1); err != nil {
+		current := slices.Clone(fields)
+		current[at-1].Default = values[at-1]
+		if values[at-1], err = d.askField(ctx, current, at-1, values[at-1] != nil); err != nil {
 			return err
 		}
 	}

@@ -57,11 +57,13 @@ func DescribeTool(w io.Writer, tool mcptask.ToolInfo, command func(arguments ...
 		}
 	}
 	p.add("  " + command(words...))
-	p.addOutline("Arguments", tool.InputSchema)
+	p.addOutline("Arguments", newOutline(tool.InputSchema))
 	if nested != "" {
 		p.add("", "An object is written as JSON:", "", "  "+command(append(words, nested)...))
 	}
-	p.addOutline(outlineResult, tool.OutputSchema)
+	result := newOutline(tool.OutputSchema)
+	result.isResult = true
+	p.addOutline("Result", result)
 	switch tool.TaskSupport {
 	case mcptask.TaskRequired:
 		p.add("", "It always runs as a task.")
@@ -86,22 +88,17 @@ func (p *page) add(lines ...string) {
 	}
 }
 
-// outlineResult is the title of an outline of what a tool returns.
-const outlineResult = "Result"
-
 // These constants bound the columns of an outline.
 const (
 	widestName = 32
 	widestKind = 40
 )
 
-// addOutline adds the outline of a schema, if it has properties. The descriptions stand beside the types if the window
+// addOutline fills an outline and adds it, if it has properties. The descriptions stand beside the types if the window
 // has room for all of one, and else below.
-func (p *page) addOutline(title string, schema json.RawMessage) {
-	o := newOutline(schema)
-	o.isResult = title == outlineResult
+func (p *page) addOutline(title string, o *outline) {
 	o.add(0, o.root)
-	if len(schema) > maxOutlined {
+	if o.isTooLong {
 		p.add("", title+": the schema is too long to describe")
 	}
 	if len(o.rows) == 0 {

@@ -31,8 +31,8 @@ Arguments
   query    text, not empty, required                 What to search for.
   filters  an object, required                       Filters narrow the search.
     kind   video or audio, required
-    since  text such as 2026-01-31T15:04:05Z
-  limit    an integer from 1 to 50, 10 by default    How many.
+    since  a time such as 2026-01-31T15:04:05Z
+  limit    a whole number from 1 to 50, 10 by default  How many.
   owner    an object or null
     name   text, required
   labels   an object, each value text of at most 9 characters
@@ -41,7 +41,7 @@ Arguments
   tree     an object
     left   an object
       …
-    value  an integer up to 9
+    value  a whole number up to 9
 
 An object is written as JSON:
 

@@ -150,7 +150,8 @@ func (f field) read(typed string) (json.RawMessage, error) {
 	return encode(typed)
 }
 
-// find returns the choice that a person typed: its value, its title or its number.
+// find returns the choice that a person typed: its value, its title, its number, or the beginning of only one value or
+// title.
 func (f field) find(typed string) (int, error) {
 	typed = strings.TrimSpace(typed)
 	for i, c := range f.Choices {
@@ -160,6 +161,20 @@ func (f field) find(typed string) (int, error) {
 	}
 	if n, err := strconv.Atoi(typed); err == nil && n >= 1 && n <= len(f.Choices) {
 		return n - 1, nil
+	}
+	begins := func(text string) bool { return len(text) >= len(typed) && strings.EqualFold(text[:len(typed)], typed) }
+	var found []int
+	for i, c := range f.Choices {
+		if typed != "" && (begins(showValue(c.Value, maxChoice)) || begins(f.choiceLabel(i))) {
+			found = append(found, i)
+		}
+	}
+	switch len(found) {
+	case 0:
+	case 1:
+		return found[0], nil
+	default:
+		return 0, fmt.Errorf("%q begins %d of the choices: type more of it, or a number from 1 to %d", shorten(typed, maxDefault), len(found), len(f.Choices))
 	}
 	return 0, fmt.Errorf("%q is none of the choices: type a number from 1 to %d", shorten(typed, maxDefault), len(f.Choices))
 }

@@ -25,15 +25,18 @@ const (
 type outline struct {
 	root json.RawMessage // where $ref begins
 	// decoded is root, for the parts of which the order does not matter.
-	decoded  document
+	decoded document
+	// isResult means that the schema is that of a result, whose required properties are the usual ones.
 	isResult bool
-	open     []string // the schemas around the one that add reads
-	rows     []row
-	known    map[string][]property      // of schemas, by their text
-	targets  map[string]json.RawMessage // of references
-	steps    int                        // how many steps of references find has taken
-	within   int                        // how many schemas are being read, each within the last
-	examples int                        // how many values example has made
+	// isTooLong means that the schema was left out.
+	isTooLong bool
+	open      []string // the schemas around the one that add reads
+	rows      []row
+	known     map[string][]property      // of schemas, by their text
+	targets   map[string]json.RawMessage // of references
+	steps     int                        // how many steps of references find has taken
+	within    int                        // how many schemas are being read, each within the last
+	examples  int                        // how many values example has made
 }
 
 // row is a line of an outline.
@@ -48,10 +51,11 @@ type property struct {
 
 // newOutline returns an empty outline of a schema. One that is too long has no properties.
 func newOutline(schema json.RawMessage) *outline {
-	if len(schema) > maxOutlined {
+	isTooLong := len(schema) > maxOutlined
+	if isTooLong {
 		schema = nil
 	}
-	return &outline{root: schema, decoded: readSchema(schema).root, known: map[string][]property{}, targets: map[string]json.RawMessage{}}
+	return &outline{isTooLong: isTooLong, root: schema, decoded: readSchema(schema).root, known: map[string][]property{}, targets: map[string]json.RawMessage{}}
 }
 
 // schemaOf returns a part of the document.
@@ -248,7 +252,7 @@ func (o *outline) example(name string, raw json.RawMessage, depth int) json.RawM
 		return json.RawMessage("true")
 	}
 	format, _ := m["format"].(string)
-	return encodeDecoded(cmp.Or(formatExamples[format], strings.ToUpper(name)))
+	return encodeDecoded(cmp.Or(formats[format].example, strings.ToUpper(name)))
 }
 
 // encodeDecoded encodes a value that was decoded from JSON.

@@ -9,10 +9,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/internal/form"
 )
 
-// formatExamples has an example for each format of text that people meet.
-var formatExamples = map[string]string{
-	"date": "2026-01-31", "date-time": "2026-01-31T15:04:05Z", "time": "15:04:05Z", "duration": "PT1H30M",
-	"email": "ann@example.com", "uri": "https://example.com", "uuid": "7d444840-9dc0-11d1-b245-5ffdce74fad2",
+// formats has words and an example for each format of text that people meet.
+var formats = map[string]struct{ words, example string }{
+	"date":      {"a date", "2026-01-31"},
+	"date-time": {"a time", "2026-01-31T15:04:05Z"},
+	"time":      {"a time of day", "15:04:05Z"},
+	"duration":  {"a duration", "PT1H30M"},
+	"email":     {"an e-mail address", "ann@example.com"},
+	"uri":       {"a URL", "https://example.com"},
+	"uuid":      {"a UUID", "7d444840-9dc0-11d1-b245-5ffdce74fad2"},
 }
 
 // maxLists bounds how many lists within one another are described. One may refer to itself.
@@ -39,7 +44,7 @@ func (s schema) describe(lists int) string {
 		case "string":
 			word = s.describeText()
 		case "integer":
-			word = "an integer" + s.describeRange()
+			word = "a whole number" + s.describeRange()
 		case "number":
 			word = "a number" + s.describeRange()
 		case "boolean":
@@ -67,17 +72,18 @@ func (s schema) describe(lists int) string {
 // describeText describes in words the texts that a schema allows.
 func (s schema) describeText() string {
 	m := s.members()
-	words := "text"
+	format, _ := m["format"].(string)
+	pattern, _ := m["pattern"].(string)
+	known := formats[format]
+	words := cmp.Or(known.words, "text")
 	if least, most := s.count("minLength"), s.count("maxLength"); least == 1 && most == 0 {
 		words += ", not empty"
 	} else {
 		words += form.FormatRange(least, most, " of ", " characters")
 	}
-	format, _ := m["format"].(string)
-	pattern, _ := m["pattern"].(string)
-	switch example := formatExamples[format]; {
-	case example != "":
-		words += " such as " + example
+	switch {
+	case known.example != "":
+		words += " such as " + known.example
 	case format != "":
 		words += " of the format " + format
 	case pattern != "":

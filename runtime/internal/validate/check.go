@@ -202,9 +202,9 @@ func (c *checker) appendKey(key []byte, i int32) []byte {
 
 // formatExamples has a value of each format.
 var formatExamples = map[string]string{
-	"date": "2026-01-02", "date-time": "2026-01-02T15:04:05Z", "duration": "PT1H30M", "email": "ann@example.com", "hostname": "www.example.com",
+	"date": "2026-01-31", "date-time": "2026-01-31T15:04:05Z", "duration": "PT1H30M", "email": "ann@example.com", "hostname": "www.example.com",
 	"ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "iri": "https://example.com/a", "iri-reference": "/a?b=c", "json-pointer": "/a/0",
-	"period": "2026-01-02T15:04:05Z/PT1H", "relative-json-pointer": "1/a", "semver": "1.2.3", "time": "15:04:05Z",
+	"period": "2026-01-31T15:04:05Z/PT1H", "relative-json-pointer": "1/a", "semver": "1.2.3", "time": "15:04:05Z",
 	"uri": "https://example.com/a", "uri-reference": "/a?b=c", "uri-template": "/a/{name}", "uuid": "123e4567-e89b-12d3-a456-426614174000",
 }
 

@@ -61,7 +61,7 @@ Usage:
 
 ANSWER is a JSON object that fits the question, or decline, or cancel. Without it, the question is asked
 here. KEY names the question if the task asks several: mcptask watch --output jsonl shows the keys. A
-task that asks nothing is an error with exit code 2.
+task that is not waiting for an answer is an error with exit code 2.
 
   mcptask answer http://localhost:8080/mcp T4CBF4RMCDDG5OJ5ZG52GGQXSP '{"approve": true}'
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/internal/indent"
+	"github.com/mcptaskgen/mcptaskgen/internal/terminal"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
@@ -55,7 +56,11 @@ func (l taskList) run(ctx context.Context, s *session) error {
 	if err := s.printList(tasks); err != nil {
 		return err
 	}
-	if more > 0 && s.format == formatText {
+	switch {
+	case s.format != formatText || s.quiet:
+	case len(tasks) == 0:
+		s.terminal.Printf("no tasks")
+	case more > 0:
 		s.terminal.Printf("%d more: --limit 0 lists all", more)
 	}
 	return nil
@@ -98,12 +103,12 @@ func (s *session) printList(tasks []mcptask.Snapshot) error {
 	now := time.Now()
 	var rows [][]string
 	if isTerminal(s.stdout) && len(tasks) > 0 {
-		rows = append(rows, []string{"TASK", "TOOL", "STATUS", "AGE", "MESSAGE"})
+		rows = append(rows, []string{"TASK", "STATUS", "AGE", "TOOL", "MESSAGE"})
 	}
 	for _, task := range tasks {
-		rows = append(rows, []string{task.TaskID, cmp.Or(task.Tool, "-"), string(task.Status), formatAge(now, task.CreatedAt), cmp.Or(task.Stale, task.Message)})
+		rows = append(rows, []string{task.TaskID, string(task.Status), formatAge(now, task.CreatedAt), cmp.Or(task.Tool, "-"), cmp.Or(task.Stale, task.Message)})
 	}
-	return printTable(s.stdout, rows)
+	return terminal.PrintTable(s.stdout, rows)
 }
 
 // formatAge formats how long ago a time was, in its largest unit.

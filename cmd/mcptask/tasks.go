@@ -64,7 +64,7 @@ updates:
 		}
 	}
 	if !isAnswered {
-		return &failure{code: exitUsage, kind: "no_question", task: id, error: errors.New("the task asks nothing")}
+		return &failure{code: exitUsage, kind: "no_question", task: id, error: errors.New("the task is not waiting for an answer")}
 	}
 	if s.format != formatText {
 		return s.printLine(describeState(now))

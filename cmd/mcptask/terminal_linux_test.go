@@ -339,8 +339,8 @@ func TestTerminalTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.ends(0, "")
-	s.Sees("TASK  TOOL  STATUS   AGE ")
-	s.Sees("\nlate  -     working  ")
+	s.Sees("TASK  STATUS   AGE   TOOL\n  MESSAGE\nlate  working  ")
+	s.Sees("d  -\n  no tool")
 	if s.Wraps() > 0 {
 		t.Errorf("%d lines wrap:\n%s", s.Wraps(), s.Look())
 	}

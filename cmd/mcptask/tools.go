@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/mcptaskgen/mcptaskgen/internal/terminal"
 )
@@ -31,25 +28,6 @@ func describeTools(words []string) action {
 			first, _, _ := strings.Cut(strings.TrimSpace(tool.Description), "\n")
 			rows = append(rows, []string{tool.Name, first})
 		}
-		return printTable(s.stdout, rows)
+		return terminal.PrintTable(s.stdout, rows)
 	}
-}
-
-// printTable prints rows in columns. No line ends in spaces. At a terminal, lines are cut to its width.
-func printTable(w io.Writer, rows [][]string) error {
-	var columns strings.Builder
-	table := tabwriter.NewWriter(&columns, 0, 0, 2, ' ', 0)
-	for _, cells := range rows {
-		for i := range cells {
-			cells[i] = terminal.Printable(cells[i], false)
-		}
-		fmt.Fprintln(table, strings.Join(cells, "\t"))
-	}
-	_ = table.Flush() // a strings.Builder takes everything
-	for line := range strings.Lines(columns.String()) {
-		if _, err := fmt.Fprintln(w, terminal.FitWindow(w, strings.TrimRight(line, " \n"))); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -80,14 +80,6 @@ func newStyle(isLive bool) style {
 	return style{force != "" && force != "0" || isLive && os.Getenv("NO_COLOR") == ""}
 }
 
-// FitWindow cuts a line to the width of the window if w is a terminal.
-func FitWindow(w io.Writer, line string) string {
-	if most := windowWidth(w); most > 0 {
-		return fit(line, most)
-	}
-	return line
-}
-
 // windowWidth returns the columns of the window if w is a terminal, or else 0.
 func windowWidth(w io.Writer) int {
 	if f, ok := w.(*os.File); ok && isTerminal(f) {

@@ -107,6 +107,8 @@ func (c *config) run(ctx context.Context, do action) error {
 		if f.task != "" {
 			f.error = fmt.Errorf("%w. %s", f.error, c.server.sayGoesOn(f.task))
 		}
+	case f.code == exitDenied:
+		f.error = c.server.explainDenial(f.error)
 	case f.code == exitUnreachable && f.task != "":
 		f.error = fmt.Errorf("%w\nIf the task goes on, this waits for it:\n  %s", f.error, c.server.commandLine("watch", f.task))
 	}

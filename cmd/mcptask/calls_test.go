@@ -54,7 +54,7 @@ func TestRefusals(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":"x"}`, id)
 		}},
-		{"no token", "denied", exitDenied, "--token-env", func(w http.ResponseWriter, _ json.RawMessage) { w.WriteHeader(http.StatusUnauthorized) }},
+		{"no token", "denied", exitDenied, "no token was sent: --token-env NAME sends one, and --header other credentials; the server says: HTTP status 401 (Unauthorized)", func(w http.ResponseWriter, _ json.RawMessage) { w.WriteHeader(http.StatusUnauthorized) }},
 		{"an error of the server", "unreachable", exitUnreachable, "", func(w http.ResponseWriter, _ json.RawMessage) { w.WriteHeader(http.StatusBadGateway) }},
 	} {
 		for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
@@ -95,6 +95,59 @@ func TestRefusals(t *testing.T) {
 	late := fmt.Errorf("the task: %w", &mcptask.Error{Code: mcptask.CodeInternalError, Message: "build did not finish within its deadline of 1m", Data: []byte(`{"reason":"deadline"}`)})
 	if f := describeFailure(late, "t"); f.code != exitFailed || f.kind != "deadline" || f.task != "t" || strings.Contains(f.Error(), "the task:") {
 		t.Errorf("%v (%s, %d)", f, f.kind, f.code)
+	}
+}
+
+// TestDenials checks that the reason of a server that refuses a request is shown, in both revisions.
+func TestDenials(t *testing.T) {
+	for _, c := range []struct {
+		name, sent string // sent is a header, or ""
+		status     int
+		challenge  string
+		body       string // with %s for the ID of the request
+		want       string
+	}{
+		{"no token", "", 401, `Bearer`, "no bearer token", "no token was sent: --token-env NAME sends one, and --header other credentials; the server says: no bearer token"},
+		{"expired", "Authorization: Bearer x", 401, `Bearer error="invalid_token"`, "invalid token: token expired\n", "the server refuses the token: invalid token: token expired"},
+		{"audience", "Authorization: Bearer x", 401, `Bearer realm="scope=a", error="invalid_token", error_description="it is for \"b\""`, "", `the server refuses the token: it is for "b"`},
+		{"only a code", "Authorization: Bearer x", 401, `Bearer error=invalid_token`, "", "the server refuses the token: invalid_token"},
+		{"JSON", "Authorization: Bearer x", 401, ``, `{"error": "invalid_token", "error_description": "Token has expired"}`, "the server refuses the token: Token has expired"},
+		{"JSON of others", "Authorization: Bearer x", 401, ``, `{"message": "go away"}`, "the server refuses the token: go away"},
+		{"a page", "Authorization: Bearer x", 401, ``, "<html>", "the server refuses the token: HTTP status 401 (Unauthorized)"},
+		{"hostile", "Authorization: Bearer x", 401, ``, "\x1b[2Ja\nb" + strings.Repeat("x", 1000), "the server refuses the token: [2Ja b" + strings.Repeat("x", 294) + "…"},
+		{"scopes", "Authorization: Bearer x", 403, `Bearer error="insufficient_scope", scope="deploy admin"`, `{"jsonrpc": "2.0", "id": %s, "error": {"code": -32600, "message": "no"}}`, "the server refuses the token, which needs the scopes deploy admin: send one that has them"},
+		{"scopes without names", "Authorization: Bearer x", 403, `Bearer error="insufficient_scope"`, "insufficient scope", "the server refuses the request: insufficient scope"},
+		{"another code", "Authorization: Bearer x", 403, ``, `{"jsonrpc": "2.0", "id": %s, "error": {"code": -32600, "message": "not you"}}`, "the server refuses the request: not you"},
+		{"another header", "X-Key: x", 401, ``, "no", "the server refuses the request: no; send credentials with --token-env or --header"},
+	} {
+		for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
+			t.Run(c.name+"/"+revision, func(t *testing.T) {
+				answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					var m struct {
+						ID json.RawMessage `json:"id"`
+					}
+					if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
+						t.Error(err)
+					}
+					if c.challenge != "" {
+						w.Header().Set("WWW-Authenticate", c.challenge)
+					}
+					w.WriteHeader(c.status)
+					_, _ = io.WriteString(w, strings.Replace(c.body, "%s", string(m.ID), 1))
+				}))
+				defer answers.Close()
+				header := http.Header{}
+				if name, value, ok := strings.Cut(c.sent, ": "); ok {
+					header.Set(name, value)
+				}
+				config := &config{server: server{target.Server{URL: answers.URL, Revision: revision, Header: header}}, stdin: os.Stdin, stdout: io.Discard, stderr: os.Stderr,
+					interrupts: make(chan os.Signal, 2), noInput: true, quiet: true}
+				failed := new(failure)
+				if err := config.run(t.Context(), describeTools(nil)); !errors.As(err, &failed) || failed.code != exitDenied || failed.kind != "denied" || failed.Error() != c.want {
+					t.Errorf("got  %v (%s, %d)\nwant %s", err, failed.kind, failed.code, c.want)
+				}
+			})
+		}
 	}
 }
 

@@ -127,11 +127,10 @@ func describeFailure(err error, task string) *failure {
 			again = "in " + wait.RetryAfter().Round(time.Second).String()
 		}
 		f.error = fmt.Errorf("the server has had too many requests: try again %s: %w", again, withoutSteps(f.error))
+	case slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, statusOf(err)):
+		f.code, f.kind, f.error = exitDenied, "denied", withoutSteps(err)
 	case wire != nil:
 		f.code, f.kind = exitFailed, "server_error"
-	case slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, statusOf(err)):
-		f.code, f.kind = exitDenied, "denied"
-		f.error = fmt.Errorf("%w; --token-env or --header sends what the server asks for", withoutSteps(err))
 	case malformed.MatchString(err.Error()):
 		f.code, f.kind, f.error = exitMalformed, "malformed", withoutSteps(f.error)
 		if !strings.Contains(f.Error(), "is malformed") {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -127,6 +129,33 @@ func isNotMCP(err error) bool {
 	}
 	status := statusOf(err)
 	return status == http.StatusNotFound || status == http.StatusMethodNotAllowed || describeFailure(err, "").kind == "malformed"
+}
+
+// explainDenial returns the error for a request that the server has refused with the HTTP status 401 or 403. It says whether
+// credentials were sent.
+func (s server) explainDenial(err error) error {
+	status := statusOf(err)
+	reason, scopes := fmt.Sprintf("HTTP status %d (%s)", status, http.StatusText(status)), []string(nil)
+	var d interface {
+		Reason() string
+		MissingScopes() []string
+	}
+	if errors.As(err, &d) {
+		reason, scopes = cmp.Or(d.Reason(), reason), d.MissingScopes()
+	}
+	words := "the server refuses the request: " + reason + "; send credentials with --token-env or --header"
+	hasToken := s.Header.Get("Authorization") != ""
+	switch {
+	case len(s.Header) == 0:
+		words = "no token was sent: --token-env NAME sends one, and --header other credentials; the server says: " + reason
+	case hasToken && len(scopes) > 0:
+		words = "the server refuses the token, which needs the scopes " + strings.Join(scopes, " ") + ": send one that has them"
+	case hasToken && status == http.StatusUnauthorized:
+		words = "the server refuses the token: " + reason
+	case hasToken:
+		words = "the server refuses the request: " + reason
+	}
+	return reworded{err, words}
 }
 
 // headerTransport adds header fields to requests.

@@ -180,6 +180,9 @@ func (t *httpTransport) readAnswer(ctx context.Context, r *request, response *ht
 	default:
 		err = protocol.NormalizeCode(m.Error)
 	}
+	if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
+		err = newDenial(response, body, err)
+	}
 	if after := parseRetryAfter(response.Header.Get("Retry-After")); after > 0 {
 		err = retryLaterError{err, after}
 	}

@@ -59,22 +59,9 @@ func TestRefusals(t *testing.T) {
 	} {
 		for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 			t.Run(c.name+"/"+revision, func(t *testing.T) {
-				answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					var m struct {
-						ID json.RawMessage `json:"id"`
-					}
-					if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
-						t.Error(err)
-					}
-					c.answer(w, m.ID)
-				}))
-				defer answers.Close()
-				config := &config{server: server{target.Server{URL: answers.URL, Revision: revision}}, stdin: os.Stdin, stdout: io.Discard, stderr: os.Stderr,
-					interrupts: make(chan os.Signal, 2), noInput: true, quiet: true}
-				failed := new(failure)
-				if err := config.run(t.Context(), describeTools(nil)); !errors.As(err, &failed) || failed.code != c.exit || failed.kind != c.kind ||
-					!strings.Contains(failed.Error(), c.words) {
-					t.Errorf("%v (%s, %d), want %q (%s, %d)", err, failed.kind, failed.code, c.words, c.kind, c.exit)
+				failed := listTools(t, target.Server{Revision: revision}, c.answer)
+				if failed.code != c.exit || failed.kind != c.kind || !strings.Contains(failed.Error(), c.words) {
+					t.Errorf("%v (%s, %d), want %q (%s, %d)", failed, failed.kind, failed.code, c.words, c.kind, c.exit)
 				}
 			})
 		}
@@ -96,6 +83,28 @@ func TestRefusals(t *testing.T) {
 	if f := describeFailure(late, "t"); f.code != exitFailed || f.kind != "deadline" || f.task != "t" || strings.Contains(f.Error(), "the task:") {
 		t.Errorf("%v (%s, %d)", f, f.kind, f.code)
 	}
+}
+
+// listTools runs mcptask tools on a server that gives the same answer to each request, and returns the failure.
+func listTools(t *testing.T, to target.Server, answer func(w http.ResponseWriter, id json.RawMessage)) *failure {
+	t.Helper()
+	answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID json.RawMessage `json:"id"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
+			t.Error(err)
+		}
+		answer(w, m.ID)
+	}))
+	defer answers.Close()
+	to.URL = answers.URL
+	config := &config{server: server{to}, stdin: os.Stdin, stdout: io.Discard, stderr: os.Stderr, interrupts: make(chan os.Signal, 2), noInput: true, quiet: true}
+	failed := new(failure)
+	if err := config.run(t.Context(), describeTools(nil)); !errors.As(err, &failed) {
+		t.Fatalf("got %v, want a failure", err)
+	}
+	return failed
 }
 
 // TestDenials checks that the reason of a server that refuses a request is shown, in both revisions.
@@ -122,29 +131,19 @@ func TestDenials(t *testing.T) {
 	} {
 		for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 			t.Run(c.name+"/"+revision, func(t *testing.T) {
-				answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					var m struct {
-						ID json.RawMessage `json:"id"`
-					}
-					if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
-						t.Error(err)
-					}
-					if c.challenge != "" {
-						w.Header().Set("WWW-Authenticate", c.challenge)
-					}
-					w.WriteHeader(c.status)
-					_, _ = io.WriteString(w, strings.Replace(c.body, "%s", string(m.ID), 1))
-				}))
-				defer answers.Close()
 				header := http.Header{}
 				if name, value, ok := strings.Cut(c.sent, ": "); ok {
 					header.Set(name, value)
 				}
-				config := &config{server: server{target.Server{URL: answers.URL, Revision: revision, Header: header}}, stdin: os.Stdin, stdout: io.Discard, stderr: os.Stderr,
-					interrupts: make(chan os.Signal, 2), noInput: true, quiet: true}
-				failed := new(failure)
-				if err := config.run(t.Context(), describeTools(nil)); !errors.As(err, &failed) || failed.code != exitDenied || failed.kind != "denied" || failed.Error() != c.want {
-					t.Errorf("got  %v (%s, %d)\nwant %s", err, failed.kind, failed.code, c.want)
+				failed := listTools(t, target.Server{Revision: revision, Header: header}, func(w http.ResponseWriter, id json.RawMessage) {
+					if c.challenge != "" {
+						w.Header().Set("WWW-Authenticate", c.challenge)
+					}
+					w.WriteHeader(c.status)
+					_, _ = io.WriteString(w, strings.Replace(c.body, "%s", string(id), 1))
+				})
+				if failed.code != exitDenied || failed.kind != "denied" || failed.Error() != c.want {
+					t.Errorf("got  %v (%s, %d)\nwant %s", failed, failed.kind, failed.code, c.want)
 				}
 			})
 		}

@@ -32,7 +32,7 @@ var untapped = map[string]string{
 	"generator/internal/record/record_test.go TestBadServers":                     "as TestHTTP",
 	"generator/internal/record/record_test.go TestDeepList":                       "as TestHTTP",
 	"cmd/mcptask/terminal_linux_test.go TestTerminalTasks":                        "plays a server that means ill",
-	"cmd/mcptask/calls_test.go TestRefusals":                                      "plays a server that refuses, or answers nonsense",
+	"cmd/mcptask/calls_test.go listTools":                                         "plays a server that refuses, or answers nonsense",
 	"runtime/gosdk/auth_test.go TestRequireBearerToken":                           "is about who is let in, and serves nothing behind it",
 	"runtime/console/console_test.go openWith":                                    "serves a page to browsers",
 	"runtime/gosdk/passthrough_test.go TestPassthrough":                           "compares the SDK's own answers, broken or not",

@@ -326,22 +326,28 @@ func TestTerminalHangUp(t *testing.T) {
 	})
 }
 
-// TestTerminalTasks lists tasks in a window that is narrower than their messages.
+// TestTerminalTasks lists tasks in a window that has no room for their messages beside the rest, and in a wide one.
 func TestTerminalTasks(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(serveHostile))
 	defer server.Close()
-	s := &seat{PTY: ptytest.Open(t, 30, func(rune) int { return 1 }), t: t}
-	s.process = exec.CommandContext(t.Context(), "mcptask", "tasks", "--stale", server.URL+"/mcp")
-	s.process.Env = append(os.Environ(), "TERM=xterm")
-	s.Attach(s.process)
-	if err := s.process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	s.ends(0, "")
-	s.Sees("TASK  STATUS   AGE   TOOL\n  MESSAGE\nlate  working  ")
-	s.Sees("d  -\n  no tool")
-	if s.Wraps() > 0 {
-		t.Errorf("%d lines wrap:\n%s", s.Wraps(), s.Look())
+	for width, lines := range map[int][]string{
+		30: {"TASK  STATUS   AGE   TOOL\n  MESSAGE\nlate  working  ", "d  -\n  no tool"},
+		80: {"TASK  STATUS   AGE   TOOL  MESSAGE\nlate  working  ", "d  -     no tool"},
+	} {
+		s := &seat{PTY: ptytest.Open(t, width, func(rune) int { return 1 }), t: t}
+		s.process = exec.CommandContext(t.Context(), "mcptask", "tasks", "--stale", server.URL+"/mcp")
+		s.process.Env = append(os.Environ(), "TERM=xterm")
+		s.Attach(s.process)
+		if err := s.process.Start(); err != nil {
+			t.Fatal(err)
+		}
+		s.ends(0, "")
+		for _, line := range lines {
+			s.Sees(line)
+		}
+		if s.Wraps() > 0 {
+			t.Errorf("%d columns: %d lines wrap:\n%s", width, s.Wraps(), s.Look())
+		}
 	}
 }

@@ -94,8 +94,8 @@ Flags:
 `
 
 const exitCodes = `
-Exit codes: 0 when all is well, 2 if the command line or an answer on it is wrong, 3 if the server wants to
-know who calls, 4 if it cannot be reached, 5 if the tool or the server failed, 6 if the task was cancelled,
+Exit codes: 0 when all is well, 2 if the command line or an answer on it is wrong, 3 if the server refuses
+the caller, 4 if it cannot be reached, 5 if the tool or the server failed, 6 if the task was cancelled,
 7 if the task is not known, has expired or lost its worker, 8 if an answer is needed, 9 if the server has had
 too many requests, 10 if its answer is malformed, 124 after --timeout, 130 after Ctrl-C, 129 or 143 after
 SIGHUP or SIGTERM.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -44,6 +45,7 @@ func (x *httpExchange) admitCall() bool {
 		if challenge == "" {
 			continue
 		}
+		x.g.server.AuditRefusal(x.r.Context(), x.caller(), fmt.Sprintf("%.100s", names[0]), reason)
 		x.w.Header().Set("WWW-Authenticate", challenge)
 		refuse(x.w, http.StatusForbidden, x.replyID(), mcptask.Errorf(mcptask.CodeInvalidRequest, "the tool %.100q may not be called: %s", names[0], reason))
 		return false

@@ -14,7 +14,8 @@ import (
 
 // RequireBearerToken is like auth.RequireBearerToken of the SDK, but each refusal says why in the header WWW-Authenticate,
 // as HTTP and OAuth require. The SDK sends this header only if options has scopes or the URL of resource metadata, and
-// without the error by which clients know that they have to ask for more scopes. options may be nil. The handler gets the
+// without the error by which clients know that they have to ask for more scopes. An error of verify that is not the token's
+// fault becomes a 503, since the client can try again, and not the SDK's 500. options may be nil. The handler gets the
 // ResponseWriter of the request unchanged.
 func RequireBearerToken(verify auth.TokenVerifier, options *auth.RequireBearerTokenOptions) func(http.Handler) http.Handler {
 	require := auth.RequireBearerToken(verify, options)
@@ -47,6 +48,9 @@ func (c *challenger) WriteHeader(status int) {
 	}
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
 		h.Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(params, ", ")))
+	}
+	if status == http.StatusInternalServerError { // verify could not tell
+		status = http.StatusServiceUnavailable
 	}
 	c.ResponseWriter.WriteHeader(status)
 }

@@ -2,6 +2,7 @@ package gosdk_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -15,7 +16,11 @@ import (
 // TestRequireBearerToken checks that each refusal has its challenge, and that the handler gets the writer as it came.
 func TestRequireBearerToken(t *testing.T) {
 	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
-		if token != "right" {
+		switch token {
+		case "right":
+		case "later":
+			return nil, errors.New("the keys cannot be read now")
+		default:
 			return nil, auth.ErrInvalidToken
 		}
 		return &auth.TokenInfo{UserID: "alice", Expiration: time.Now().Add(time.Hour)}, nil
@@ -34,6 +39,7 @@ func TestRequireBearerToken(t *testing.T) {
 		{"metadata", "", metadata, http.StatusUnauthorized, `Bearer resource_metadata="https://example.com/.well-known/oauth-protected-resource"`},
 		{"a wrong token, with metadata", "Bearer wrong", metadata, http.StatusUnauthorized, `Bearer error="invalid_token", resource_metadata="https://example.com/.well-known/oauth-protected-resource"`},
 		{"a token without the scope", "Bearer right", scopes, http.StatusForbidden, `Bearer error="insufficient_scope", scope="ci"`},
+		{"a token that cannot be checked now", "Bearer later", metadata, http.StatusServiceUnavailable, ""},
 		{"the token", "Bearer right", nil, http.StatusNoContent, ""},
 	} {
 		w := httptest.NewRecorder()

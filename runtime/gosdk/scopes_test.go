@@ -1,7 +1,9 @@
 package gosdk_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -23,9 +25,9 @@ import (
 const scopedMetadata = "https://example.com/.well-known/oauth-protected-resource"
 
 // serveScoped serves task tools and a tool of the SDK, some of which need scopes. A token is a list of scopes.
-func serveScoped(t *testing.T, revision string) (url string) {
+func serveScoped(t *testing.T, revision string, options taskserver.Options) (url string) {
 	t.Helper()
-	tasks, sdk := newServer(t, taskserver.Options{}, renamedTools(mcptask.FallbackTools))
+	tasks, sdk := newServer(t, options, renamedTools(mcptask.FallbackTools))
 	mcp.AddTool(sdk, &mcp.Tool{Name: "own"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "mine"}}}, nil, nil
 	})
@@ -50,7 +52,7 @@ func TestRequireToolScopes(t *testing.T) {
 	arguments := map[string]any{"region": "x"}
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 		bubble.Run(t, revision, func(t *testing.T) {
-			url := serveScoped(t, revision)
+			url := serveScoped(t, revision, taskserver.Options{})
 			for _, c := range []struct{ token, tool, challenge string }{
 				{"media", "transcode", challenge},
 				{"media:write", "transcode", challenge},
@@ -78,10 +80,26 @@ func TestRequireToolScopes(t *testing.T) {
 	}
 }
 
+// TestToolScopesAudit checks that the audit trail has a refused call, once a second.
+func TestToolScopesAudit(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		options := taskserver.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		p := wiretest.NewPeer(t, serveScoped(t, wiretest.ModernRevision, options), wiretest.ModernRevision, "media")
+		for range 3 {
+			p.Call("tools/call", map[string]any{"name": "convert", "arguments": map[string]any{}})
+		}
+		const want = `level=INFO msg="call refused" audit=refused tool=transcode reason="the token needs the scopes media media:write" principal=alice`
+		if strings.Count(log.String(), want) != 1 || strings.Count(log.String(), "audit=refused") != 1 {
+			t.Errorf("the log is:\n%s", log.String())
+		}
+	})
+}
+
 // TestToolScopesInBatches checks that a batch of 2025-03-26 has no way around the scopes.
 func TestToolScopesInBatches(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		p := wiretest.NewPeer(t, serveScoped(t, "2025-03-26"), "2025-03-26", "media")
+		p := wiretest.NewPeer(t, serveScoped(t, "2025-03-26", taskserver.Options{}), "2025-03-26", "media")
 		for _, name := range []string{"own", "transcode"} {
 			body, edits := p.Request("tools/call", map[string]any{"name": name, "arguments": map[string]any{}})
 			if r := p.Post("["+body+"]", edits...); strings.Contains(string(r.Body), "mine") || r.Status != http.StatusBadRequest {

@@ -35,6 +35,14 @@ func (b *Backend) auditEnd(ctx context.Context, r taskstore.Record, how string) 
 	b.tellHooks(ctx, TaskEvent{Kind: taskstore.EventEnded, Task: r, Outcome: how})
 }
 
+// AuditRefusal writes to the audit trail that the caller may not call a tool, and why. It writes that at most once a second
+// for each principal.
+func (b *Backend) AuditRefusal(ctx context.Context, caller Caller, tool, reason string) {
+	if b.auditRates.Allow([2]string{"principal " + caller.Principal, "refused"}) {
+		b.logger.InfoContext(ctx, "call refused", "audit", "refused", "tool", tool, "reason", reason, "principal", caller.Principal)
+	}
+}
+
 // AuditSession writes to the audit trail that a session of the caller, which another process has
 // opened, is open in this process too. It writes that at most once a second for each principal.
 func (b *Backend) AuditSession(caller Caller) {

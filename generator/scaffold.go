@@ -67,7 +67,7 @@ func (t scaffoldTemplate) files() map[string]string {
 		".gitignore": "gitignore", declarationFile: "reports.go", "main.go": "main.go", "service.go": "service.go", "service_test.go": "service_test.go",
 	}
 	if t.Token {
-		files["auth.go"] = "auth.go"
+		files["auth.go"], files["auth_test.go"] = "auth.go", "auth_test.go"
 	}
 	if t.Full {
 		for _, name := range []string{"store.go", "oauth.go", "operators.go", "telemetry.go", "Dockerfile", "compose.yaml"} {

@@ -16,9 +16,10 @@ import (
 // can answer it.
 type approvals struct {
 	db *sql.DB
-	// pace is how long await waits until it looks again.
-	pace time.Duration
 }
+
+// approvalsPoll is how long await waits until it looks again.
+const approvalsPoll = time.Second
 
 const approvalsSchema = `
 CREATE TABLE IF NOT EXISTS approvals (
@@ -33,7 +34,7 @@ CREATE TABLE IF NOT EXISTS approvals (
 )`
 
 // openApprovals opens the file of the approvals, and makes it if there is none.
-func openApprovals(ctx context.Context, file string, pace time.Duration) (*approvals, error) {
+func openApprovals(ctx context.Context, file string) (*approvals, error) {
 	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(wal)")
 	if err == nil {
 		_, err = db.ExecContext(ctx, approvalsSchema)
@@ -41,7 +42,7 @@ func openApprovals(ctx context.Context, file string, pace time.Duration) (*appro
 	if err != nil {
 		return nil, fmt.Errorf("the approvals in %s: %w", file, err)
 	}
-	return &approvals{db, pace}, nil
+	return &approvals{db}, nil
 }
 
 // Close closes the file.
@@ -62,7 +63,7 @@ func (a *approvals) withdraw(ctx context.Context, id string) error {
 
 // await waits for the decision about a request. Another process may make it, so await looks into the table.
 func (a *approvals) await(ctx context.Context, id string) (releases.Decision, error) {
-	tick := time.NewTicker(a.pace)
+	tick := time.NewTicker(approvalsPoll)
 	defer tick.Stop()
 	for {
 		d, err := a.decision(ctx, id)

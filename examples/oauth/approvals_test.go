@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/examples/oauth/releases"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -17,20 +18,29 @@ var billing = releases.Release{Service: "billing", Version: "1.4.2"}
 // revisions are those that the tests speak.
 var revisions = []string{mcptask.Revision20251125, mcptask.Revision20260728}
 
-// openApproval waits until a release of a user's waits for approval, and returns the request as another user sees it.
-func openApproval(t *testing.T, approver *releases.ReleasesClient) releases.Approval {
+// awaitApprovals waits until the open requests, as an approver sees them, are as isWanted wants them.
+func awaitApprovals(t *testing.T, approver *releases.ReleasesClient, isWanted func([]releases.Approval) bool) []releases.Approval {
 	t.Helper()
-	for t.Context().Err() == nil {
+	for {
 		list, err := approver.ListApprovals(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(list.Approvals) > 0 {
-			return list.Approvals[0]
+		if isWanted(list.Approvals) {
+			return list.Approvals
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
 		}
 	}
-	t.Fatal("no release waits for approval")
-	return releases.Approval{}
+}
+
+// openApproval waits until a release of a user's waits for approval, and returns the request as another user sees it.
+func openApproval(t *testing.T, approver *releases.ReleasesClient) releases.Approval {
+	t.Helper()
+	return awaitApprovals(t, approver, func(open []releases.Approval) bool { return len(open) > 0 })[0]
 }
 
 // TestSecondPerson ships a release that another person approves. The server is killed, or stopped, before and after the
@@ -135,15 +145,7 @@ func TestCancelled(t *testing.T) {
 	if err := call.Cancel(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for t.Context().Err() == nil {
-		list, err := bob.ListApprovals(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Contains(list.Approvals, request) {
-			break
-		}
-	}
+	awaitApprovals(t, bob, func(open []releases.Approval) bool { return !slices.Contains(open, request) })
 	_, err = bob.DecideApproval(t.Context(), releases.DecideInput{ID: request.ID, Approve: true})
 	if err == nil || !strings.Contains(err.Error(), "there is no request") {
 		t.Error(err)

@@ -28,7 +28,7 @@ func TestInspector(t *testing.T) {
 		peer.Missing(t, "the Inspector is missing: run npm ci in examples/hosts")
 	}
 	node := peer.Node(t, "../conformance")
-	s := serve(t, func(_ *testServer, m *mode) { m.scopes = scopeReleases + " " + scopeApprove })
+	s := serve(t, func(_ *testServer, m *mode) { m.oauth.signIn = []string{scopeReleases, scopeApprove} })
 	for _, era := range []string{"legacy", "modern"} {
 		out := inspect(t, node, "--protocol-era", era, "--server-url", s.url, "--method", "tools/call", "--tool-name", "list_approvals")
 		if !strings.Contains(out, `"approvals"`) {

@@ -1,7 +1,7 @@
 // Command oauth is a server for hosts that sign their users in by OAuth. Its users have different rights, and a release is
 // shipped only if a second person approves.
 //
-//	oauth -http 127.0.0.1:8080 -resource https://releases.example.com/mcp \
+//	oauth -http 127.0.0.1:8080 -url https://releases.example.com/mcp \
 //	      -issuer https://login.example.com -jwks https://login.example.com/jwks.json -people people.json
 //
 // The server keeps its tasks and the approvals in the directory that -dir names.
@@ -19,7 +19,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -33,23 +32,16 @@ import (
 
 // mode holds the values of the flags.
 type mode struct {
-	addr, dir, people                string
-	resource, audience, issuer, jwks string
-	scopes                           string
-	pace                             time.Duration
+	addr, dir, people string
+	oauth             oauth
 }
 
 func main() {
-	var m mode
+	m := mode{oauth: newOAuth()}
 	flag.StringVar(&m.addr, "http", "127.0.0.1:8080", "serve /mcp at this `address`")
-	flag.StringVar(&m.resource, "resource", "", "the `URL` by which clients call the server, such as https://releases.example.com/mcp")
-	flag.StringVar(&m.issuer, "issuer", "", "take the tokens of this authorization `server`, named as in its tokens")
-	flag.StringVar(&m.jwks, "jwks", "", "the `URL` of its keys: jwks_uri in its metadata")
-	flag.StringVar(&m.audience, "audience", "", "the `audience` of the tokens, if it is not the resource")
-	flag.StringVar(&m.scopes, "scopes", scopeReleases, "the `scopes` that hosts ask for when a user signs in, with blanks between them; for others they ask later")
 	flag.StringVar(&m.people, "people", "people.json", "the `file` that says who may ship which services")
 	flag.StringVar(&m.dir, "dir", ".", "keep the tasks and the approvals in this `directory`")
-	flag.DurationVar(&m.pace, "pace", time.Second, "look this `often` whether a release was approved")
+	m.oauth.addFlags(flag.CommandLine)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -60,16 +52,15 @@ func main() {
 	}
 }
 
+// newOAuth returns what the flags do not say, and their defaults.
+func newOAuth() oauth { return oauth{signIn: []string{scopeReleases}, toolScopes: toolScopes} }
+
 // run serves until ctx ends.
 func run(ctx context.Context, out io.Writer, m mode) (err error) {
-	resource, err := parseResource(m.resource)
-	if err != nil {
-		return err
-	}
 	if _, err := os.Stat(m.people); err != nil {
 		return err
 	}
-	approvals, err := openApprovals(ctx, filepath.Join(m.dir, "approvals.db"), m.pace)
+	approvals, err := openApprovals(ctx, filepath.Join(m.dir, "approvals.db"))
 	if err != nil {
 		return err
 	}
@@ -84,7 +75,7 @@ func run(ctx context.Context, out io.Writer, m mode) (err error) {
 	}}
 	options := taskserver.Options{
 		Store: store, Context: directory(m.people).addPerson,
-		AllowedHosts: []string{resource.Hostname()}, // a proxy on this machine may keep the name
+		AllowedHosts: m.oauth.hosts(),
 		Logger:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	tasks, err := taskserver.New(options, releases.ReleasesTools(impl))
@@ -95,11 +86,7 @@ func run(ctx context.Context, out io.Writer, m mode) (err error) {
 	gosdk.AddTools(sdk, tasks)
 
 	mux := http.NewServeMux()
-	o := oauth{
-		resource: resource, audience: m.audience, issuer: m.issuer, jwks: m.jwks,
-		signIn: strings.Fields(m.scopes), toolScopes: toolScopes,
-	}
-	handler, err := o.protect(ctx, mux, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))
+	handler, err := m.oauth.protect(ctx, mux, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))
 	if err != nil {
 		return errors.Join(err, tasks.Close(), store.Close())
 	}

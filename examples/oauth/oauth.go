@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -23,7 +25,7 @@ import (
 
 // oauth makes a server a resource server of OAuth 2: it takes the access tokens of one authorization server.
 type oauth struct {
-	// resource is the URL by which clients call the server, see parseResource. Behind a proxy it is that of the proxy.
+	// resource is the URL by which callers know the server. Behind a proxy it is that of the proxy.
 	resource *url.URL
 	// audience is the audience that tokens must have. If it is empty, it is resource, as the MCP specification has it.
 	audience string
@@ -37,13 +39,30 @@ type oauth struct {
 	toolScopes map[string][]string
 }
 
-// parseResource reads the URL by which clients call the server, such as https://releases.example.com/mcp.
-func parseResource(text string) (*url.URL, error) {
-	resource, err := url.Parse(text)
-	if err != nil || resource.Host == "" || resource.Scheme != "https" && resource.Scheme != "http" || resource.RawQuery != "" || resource.Fragment != "" {
-		return nil, fmt.Errorf("the resource %q is not the URL of a server: give the one that clients call, such as https://releases.example.com/mcp", text)
+// addFlags adds a flag for each field but toolScopes, which belong to the code.
+func (o *oauth) addFlags(flags *flag.FlagSet) {
+	flags.Func("url", "the `URL` by which callers know the server, such as https://tasks.example.com/mcp behind a proxy", func(text string) (err error) {
+		o.resource, err = url.Parse(text)
+		if err != nil || o.resource.Host == "" || o.resource.Scheme != "https" && o.resource.Scheme != "http" || o.resource.RawQuery != "" || o.resource.Fragment != "" {
+			return errors.New("it is not the URL of a server: give the one that callers use, such as https://tasks.example.com/mcp")
+		}
+		return nil
+	})
+	flags.StringVar(&o.issuer, "issuer", o.issuer, "take the access tokens of this OAuth authorization `server`, named as in its tokens")
+	flags.StringVar(&o.jwks, "jwks", o.jwks, "the `URL` of its keys: jwks_uri in its metadata")
+	flags.StringVar(&o.audience, "audience", o.audience, "the `audience` of its tokens, if it is not the -url")
+	flags.Func("scopes", "the `scopes` that hosts ask for when a user signs in, with blanks between them; for others they ask later", func(text string) error {
+		o.signIn = strings.Fields(text)
+		return nil
+	})
+}
+
+// hosts returns the name in the URL of the server, for taskserver.Options.AllowedHosts: a proxy on this machine may keep it.
+func (o *oauth) hosts() []string {
+	if o.resource == nil {
+		return nil
 	}
-	return resource, nil
+	return []string{o.resource.Hostname()}
 }
 
 // metadataPath is the path of the metadata of a resource at the root of its host (RFC 9728, section 3.1).
@@ -51,9 +70,14 @@ const metadataPath = "/.well-known/oauth-protected-resource"
 
 // protect puts the check of tokens in front of the handler of gosdk.NewHandler. It adds the metadata, by which clients
 // find the authorization server, to mux. The keys are read until ctx ends.
-func (o oauth) protect(ctx context.Context, mux *http.ServeMux, handler http.Handler) (http.Handler, error) {
-	if o.issuer == "" || o.jwks == "" {
-		return nil, errors.New("the authorization server is not known: give its issuer and the URL of its keys")
+func (o *oauth) protect(ctx context.Context, mux *http.ServeMux, handler http.Handler) (http.Handler, error) {
+	switch {
+	case o.issuer == "":
+		return nil, errors.New("-issuer is missing: set it to the authorization server, named as in its tokens")
+	case o.jwks == "":
+		return nil, fmt.Errorf("-jwks is missing: set it to the URL of the keys of %s, which is jwks_uri in its metadata", o.issuer)
+	case o.resource == nil:
+		return nil, errors.New("-url is missing: set it to the URL that callers use, such as https://tasks.example.com/mcp")
 	}
 	verify, err := o.newVerifier(ctx)
 	if err != nil {
@@ -120,7 +144,7 @@ func (s *scopes) UnmarshalJSON(data []byte) error {
 
 // newVerifier returns the check of an access token. It reads the keys of the authorization server now, every ten
 // minutes, and at most once a minute for a token whose key it does not know.
-func (o oauth) newVerifier(ctx context.Context) (auth.TokenVerifier, error) {
+func (o *oauth) newVerifier(ctx context.Context) (auth.TokenVerifier, error) {
 	keys, err := keyfunc.NewDefaultOverrideCtx(ctx, []string{o.jwks}, keyfunc.Override{
 		HTTPTimeout:       10 * time.Second,
 		RateLimitWaitMax:  10 * time.Second,
@@ -128,7 +152,7 @@ func (o oauth) newVerifier(ctx context.Context) (auth.TokenVerifier, error) {
 		RefreshUnknownKID: rate.NewLimiter(rate.Every(time.Minute), 1),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("the keys of the authorization server: %w", err)
+		return nil, fmt.Errorf("-jwks: %w", err)
 	}
 	audience := o.audience
 	if audience == "" {
@@ -136,6 +160,7 @@ func (o oauth) newVerifier(ctx context.Context) (auth.TokenVerifier, error) {
 	}
 	parser := jwt.NewParser(jwt.WithValidMethods(algorithms), jwt.WithIssuer(o.issuer), jwt.WithAudience(audience),
 		jwt.WithExpirationRequired(), jwt.WithLeeway(10*time.Second)) // for clocks that differ
+	refusals := rate.Sometimes{Interval: time.Second} // made-up tokens must not fill the log
 	return func(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
 		var c claims
 		_, err := parser.ParseWithClaims(token, &c, func(token *jwt.Token) (any, error) {
@@ -164,6 +189,7 @@ func (o oauth) newVerifier(ctx context.Context) (auth.TokenVerifier, error) {
 			err = errors.New("it is bound to a key of the client, which this server does not check")
 		}
 		if err != nil {
+			refusals.Do(func() { slog.InfoContext(ctx, "token refused", "reason", fmt.Sprintf("%.300s", err)) })
 			return nil, fmt.Errorf("%w: %w", auth.ErrInvalidToken, err)
 		}
 		return &auth.TokenInfo{UserID: c.Subject, Scopes: slices.Concat(c.Scope, c.Scp), Expiration: c.ExpiresAt.Time}, nil

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
 	"github.com/mcptaskgen/mcptaskgen/examples/oauth/releases"
@@ -84,9 +83,16 @@ func newTestServer(t *testing.T) *testServer {
 
 // mode returns the flags of the server.
 func (s *testServer) mode() mode {
+	s.t.Helper()
+	o := newOAuth()
+	var err error
+	if o.resource, err = url.Parse(s.url); err != nil {
+		s.t.Fatal(err)
+	}
+	o.issuer, o.jwks = s.as.URL, s.as.URL+"/jwks"
 	return mode{
 		addr: "127.0.0.1:0", dir: s.dir, people: filepath.Join(s.dir, "people.json"),
-		resource: s.url, issuer: s.as.URL, jwks: s.as.URL + "/jwks", scopes: scopeReleases, pace: 5 * time.Millisecond,
+		oauth: o,
 	}
 }
 
@@ -144,7 +150,7 @@ func (s *testServer) startProcess() (stop func(os.Signal)) {
 	}
 	m := s.mode()
 	cmd := exec.CommandContext(context.WithoutCancel(s.t.Context()), program, "-http", m.addr, "-dir", m.dir, "-people", m.people,
-		"-resource", m.resource, "-issuer", m.issuer, "-jwks", m.jwks, "-pace", m.pace.String())
+		"-url", s.url, "-issuer", m.oauth.issuer, "-jwks", m.oauth.jwks)
 	cmd.Env, cmd.Stderr = append(os.Environ(), "MCPTASK_TEST_AS_PROGRAM=1"), os.Stderr // what peer.Main looks for
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -6,7 +6,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -109,7 +111,7 @@ func TestTokens(t *testing.T) {
 // TestAudience takes tokens of an authorization server that does not know the resource by its URL.
 func TestAudience(t *testing.T) {
 	t.Parallel()
-	s := serve(t, func(_ *testServer, m *mode) { m.audience = "api://releases" })
+	s := serve(t, func(_ *testServer, m *mode) { m.oauth.audience = "api://releases" })
 	claims := jwt.MapClaims{"sub": "alice", "scope": "releases releases:approve", "aud": "api://releases"}
 	if response, body := s.post(s.as.sign(claims, nil), "list_approvals"); response.StatusCode != http.StatusOK {
 		t.Errorf("HTTP %d, %s", response.StatusCode, body)
@@ -153,7 +155,7 @@ func TestNoKeys(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(s *testServer, _ *mode) { s.as.isDown = true })
 	response, body := s.post(s.as.token("alice", scopeReleases), "list_approvals")
-	if response.StatusCode != http.StatusInternalServerError || !strings.Contains(body, "cannot be read now") || response.Header.Get("WWW-Authenticate") != "" {
+	if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "cannot be read now") || response.Header.Get("WWW-Authenticate") != "" {
 		t.Errorf("HTTP %d, %s", response.StatusCode, body)
 	}
 }
@@ -183,16 +185,23 @@ func TestMetadata(t *testing.T) {
 func TestBadFlags(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*mode){
-		`the resource "" is not the URL of a server`:      func(m *mode) { m.resource = "" },
-		`the resource "/mcp" is not`:                      func(m *mode) { m.resource = "/mcp" },
-		`the resource "https://x.example/mcp?a=b" is not`: func(m *mode) { m.resource = "https://x.example/mcp?a=b" },
-		`give its issuer and the URL of its keys`:         func(m *mode) { m.jwks = "" },
-		`no such file`: func(m *mode) { m.people = "nobody.json" },
+		"-url is missing":    func(m *mode) { m.oauth.resource = nil },
+		"-issuer is missing": func(m *mode) { m.oauth.issuer = "" },
+		"-jwks is missing":   func(m *mode) { m.oauth.jwks = "" },
+		`no such file`:       func(m *mode) { m.people = "nobody.json" },
 	} {
 		m := newTestServer(t).mode()
 		change(&m)
 		if err := run(t.Context(), t.Output(), m); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	for _, url := range []string{"", "/mcp", "mcp.example", "ftp://x.example/mcp", "https://x.example/mcp?a=b"} {
+		flags := flag.NewFlagSet("", flag.ContinueOnError)
+		flags.SetOutput(io.Discard)
+		new(oauth).addFlags(flags)
+		if err := flags.Parse([]string{"-url", url}); err == nil || !strings.Contains(err.Error(), "flag -url: it is not the URL of a server") {
+			t.Errorf("%q: %v", url, err)
 		}
 	}
 }

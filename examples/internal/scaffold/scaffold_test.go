@@ -218,14 +218,13 @@ func (p *program) exitCode(name string, args ...string) (int, string) {
 type server struct {
 	t    testing.TB
 	cmd  *exec.Cmd
-	log  *bufio.Reader // its output after its URLs
+	log  *bufio.Reader // its output after the URL of the tools
 	url  string
 	page string // of the operator
 }
 
-// urls match the URL of the tools in the line that says that the server serves, and that of the operator's page, if it has
-// one.
-var urls = regexp.MustCompile(`\bserving .*?(http://\S+/mcp)(?:.*(http://\S+/console/))?`)
+// served matches the URL in a line that says that the server serves the operator's page, or then the tools.
+var served = regexp.MustCompile(`\bserving .*?(http://\S+/(?:mcp|console/))`)
 
 // serve starts the server with flags and returns when it serves.
 func (p *program) serve(address string, flags ...string) *server {
@@ -245,9 +244,12 @@ func (p *program) serve(address string, flags ...string) *server {
 	s.log = bufio.NewReader(log)
 	for {
 		line, err := s.log.ReadString('\n')
-		if found := urls.FindStringSubmatch(line); found != nil {
-			s.url, s.page = found[1], found[2]
-			return s
+		if found := served.FindStringSubmatch(line); found != nil {
+			if s.url = found[1]; strings.HasSuffix(s.url, "/mcp") {
+				return s
+			}
+			s.page = s.url
+			continue
 		}
 		if err != nil || !strings.Contains(line, " level=WARN ") {
 			p.t.Fatalf("the server said %q, %v", line, err)
@@ -269,8 +271,8 @@ func (s *server) kill() {
 	_ = s.cmd.Wait() // killed
 }
 
-// auditTrail matches what a server says of its tasks, and of operators without a password.
-var auditTrail = regexp.MustCompile(`(?m)^time=\S+ level=(INFO .* audit=|WARN msg="console refused a request").*\n`)
+// expected matches what a server says of its tasks, of operators without a password, and of its end.
+var expected = regexp.MustCompile(`(?m)^time=\S+ level=(INFO .* audit=|WARN msg="console refused a request"|INFO msg=stopping$).*\n`)
 
 // stop ends the server as SIGTERM does, and expects that it has nothing to complain about.
 func (s *server) stop() {
@@ -283,7 +285,7 @@ func (s *server) stop() {
 		s.t.Fatal(err)
 	}
 	said, err := io.ReadAll(s.log)
-	said = auditTrail.ReplaceAll(said, nil)
+	said = expected.ReplaceAll(said, nil)
 	if err := errors.Join(err, s.cmd.Wait()); err != nil || len(said) > 0 {
 		s.t.Errorf("the server ended with %v and said:\n%s", err, said)
 	}

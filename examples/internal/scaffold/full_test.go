@@ -129,7 +129,7 @@ func testSettings(p *program) {
 		{"-operators :0", "set TASKS_PAGE_PASSWORD"},
 		{"-page-host ops.example.com", "set TASKS_PAGE_PASSWORD"},
 		{"-postgres", "TASKS_DSN is empty"},
-		{"-stdio false", `"false" is not a flag`},
+		{"-stdio false", "is not a flag"},
 		{"-issuer https://login.example.com", "-jwks is missing"},
 		{"-issuer https://login.example.com -jwks https://login.example.com/jwks.json", "-url is missing"},
 		{"-audience tasks -url https://tasks.example.com/mcp", "-issuer is missing"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/base64"
@@ -9,7 +10,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +108,26 @@ func TestTokens(t *testing.T) {
 	want := fmt.Sprintf(`Bearer resource_metadata="%s/.well-known/oauth-protected-resource/mcp"`, s.base)
 	if got := response.Header.Get("WWW-Authenticate"); response.StatusCode != http.StatusUnauthorized || got != want {
 		t.Errorf("without a token: HTTP %d, %s", response.StatusCode, got)
+	}
+}
+
+// TestRefusalInLog tells the operator why a token was refused. It is not parallel, because it changes the process's log.
+func TestRefusalInLog(t *testing.T) {
+	var log bytes.Buffer
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer func() { slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil))) }()
+	s := newTestServer(t)
+	m := s.mode()
+	verify, err := m.oauth.newVerifier(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := s.as.sign(jwt.MapClaims{"sub": "alice", "aud": "https://x.example"}, nil)
+	if _, err := verify(t.Context(), token, nil); err == nil {
+		t.Error("the token is taken")
+	}
+	if got := log.String(); !strings.Contains(got, `level=INFO msg="token refused" reason="its audience is`) || strings.Contains(got, token) {
+		t.Errorf("the log is:\n%s", got)
 	}
 }
 

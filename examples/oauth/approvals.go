@@ -88,10 +88,12 @@ func (a *approvals) decision(ctx context.Context, id string) (d releases.Decisio
 	return d, err
 }
 
-// open returns the open requests of all people but one, oldest first.
+// open returns the open requests of all people but one: the oldest of each person, then the next, and so on. So nobody's many
+// requests hide those of others.
 func (a *approvals) open(ctx context.Context, but string) ([]releases.Approval, error) {
 	rows, err := a.db.QueryContext(ctx, `SELECT id, requested_by, service, version, until FROM approvals
-		WHERE decided_by = '' AND requested_by <> ? AND until > ? ORDER BY rowid LIMIT 100`, but, time.Now().UnixMilli())
+		WHERE decided_by = '' AND requested_by <> ? AND until > ?
+		ORDER BY row_number() OVER (PARTITION BY requested_by ORDER BY rowid), rowid LIMIT 100`, but, time.Now().UnixMilli())
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -207,5 +208,28 @@ func TestRightTakenAway(t *testing.T) {
 	}
 	if len(s.shipped) != 0 {
 		t.Errorf("shipped: %s", <-s.shipped)
+	}
+}
+
+// TestManyRequests checks that the many requests of one person do not hide that of another.
+func TestManyRequests(t *testing.T) {
+	t.Parallel()
+	a, err := openApprovals(t.Context(), filepath.Join(t.TempDir(), "approvals.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	until := time.Now().Add(time.Hour)
+	for i := range 120 {
+		if err := a.request(t.Context(), releases.Approval{ID: "alice-" + strconv.Itoa(i), RequestedBy: "alice", Release: billing, Until: until}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.request(t.Context(), releases.Approval{ID: "carol-0", RequestedBy: "carol", Release: billing, Until: until}); err != nil {
+		t.Fatal(err)
+	}
+	open, err := a.open(t.Context(), "bob")
+	if err != nil || len(open) != 100 || open[0].ID != "alice-0" || open[1].ID != "carol-0" || open[2].ID != "alice-1" {
+		t.Errorf("%v, %d requests: %v", err, len(open), open)
 	}
 }

@@ -57,8 +57,9 @@ func (c *challenger) WriteHeader(status int) {
 
 // RequireToolScopes refuses a call of a tool if the bearer token lacks one of the tool's scopes. The refusal is an HTTP 403
 // that names the scopes, so that the client can ask its user for them and repeat the call. No task is made. An entry may
-// have a former name of its tool. Tools without an entry need no scope here. The scopes of a tool must include those that [RequireBearerToken] requires, because some
-// clients ask for no others then. Requests about tasks that exist are not checked: the tasks belong to their principal.
+// have a former name of its tool. Tools without an entry need no scope here: look at the map when you add a tool, since a
+// name that no tool has is no error. The scopes of a tool must include those that [RequireBearerToken] requires, because
+// some clients ask for no others then. Requests about tasks that exist are not checked: the tasks belong to their principal.
 //
 // handler is that of [NewHandler], and [RequireBearerToken] stands in front. metadataURL is the ResourceMetadataURL of its
 // options, or "". RequireToolScopes panics if handler is another one, because nothing would check the calls.

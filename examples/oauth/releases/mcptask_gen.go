@@ -177,7 +177,7 @@ const approvalListResult = `{
   "properties": {
     "approvals": {
       "type": "array",
-      "description": "The open requests, oldest first.",
+      "description": "At most 100 open requests: the oldest of each person first.",
       "items": {
         "type": "object",
         "description": "A request for approval.",
@@ -223,7 +223,11 @@ const decideInputArguments = `{
       "minLength": 1
     },
     "approve": {"type": "boolean", "description": "Whether to ship the release."},
-    "reason": {"type": "string", "description": "What the other person is told."}
+    "reason": {
+      "type": "string",
+      "description": "What the other person is told.",
+      "maxLength": 500
+    }
   },
   "required": ["id", "approve"],
   "additionalProperties": false

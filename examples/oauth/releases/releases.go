@@ -52,7 +52,7 @@ type ShipReport struct {
 
 // ApprovalList lists open requests for approval.
 type ApprovalList struct {
-	// Approvals are the open requests, oldest first.
+	// Approvals are at most 100 open requests: the oldest of each person first.
 	Approvals []Approval `json:"approvals"`
 }
 
@@ -75,7 +75,7 @@ type DecideInput struct {
 	// Approve says whether to ship the release.
 	Approve bool `json:"approve"`
 	// Reason is what the other person is told.
-	Reason string `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty" jsonschema:"maxLength=500"`
 }
 
 // Decision is a decision that was made.

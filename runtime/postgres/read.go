@@ -131,17 +131,17 @@ func (s *Store) Scan(ctx context.Context, filter taskstore.Filter, after tasksto
 
 // CountUnfinished implements [taskstore.Inspector].
 func (s *Store) CountUnfinished(ctx context.Context) ([]taskstore.Count, error) {
-	rows, err := s.pool.Query(ctx, s.schema.sql("SELECT tool, phase, count(*) FROM @schema@.task WHERE phase < 9 GROUP BY tool, phase"))
+	rows, err := s.pool.Query(ctx, s.schema.sql("SELECT tool, phase, worker, count(*) FROM @schema@.task WHERE phase < 9 GROUP BY tool, phase, worker"))
 	if err != nil {
 		return nil, fmt.Errorf("postgres: count: %w", err)
 	}
 	var counts []taskstore.Count
-	var tool []byte
+	var tool, worker []byte
 	var phase int64
 	var n int
-	if _, err := pgx.ForEachRow(rows, []any{&tool, &phase, &n}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&tool, &phase, &worker, &n}, func() error {
 		if p, err := durable.PhaseOf(phase); err == nil { // otherwise the tasks cannot be read
-			counts = append(counts, taskstore.Count{Tool: string(tool), Phase: p, Count: n})
+			counts = append(counts, taskstore.Count{Tool: string(tool), Phase: p, Worker: string(worker), Count: n})
 		}
 		return nil
 	}); err != nil {

@@ -22,7 +22,7 @@ func (s *Store) Scan(ctx context.Context, filter taskstore.Filter, after tasksto
 	})
 }
 
-const countUnfinished = "SELECT tool, phase, count(*) FROM task WHERE phase < 9 GROUP BY tool, phase"
+const countUnfinished = "SELECT tool, phase, worker, count(*) FROM task WHERE phase < 9 GROUP BY tool, phase, worker"
 
 // CountUnfinished implements [taskstore.Inspector].
 func (s *Store) CountUnfinished(ctx context.Context) ([]taskstore.Count, error) {
@@ -31,7 +31,7 @@ func (s *Store) CountUnfinished(ctx context.Context) ([]taskstore.Count, error) 
 		return r.queryContext(ctx, countUnfinished, func(rows *sql.Rows) error {
 			var c taskstore.Count
 			var phase int64
-			if err := rows.Scan(&c.Tool, &phase, &c.Count); err != nil {
+			if err := rows.Scan(&c.Tool, &phase, &c.Worker, &c.Count); err != nil {
 				return err
 			}
 			var err error

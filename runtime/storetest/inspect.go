@@ -58,7 +58,7 @@ func testInspector(k *kit) {
 	for i := range 24 {
 		r := k.newFullRecord(fmt.Sprintf("t%02d", i*7%24))
 		r.CreatedAt, r.Principal, r.IdempotencyKey = k.minutesAfter(-i/3), []string{"p", "", "q"}[i%3], ""
-		r.Tool, r.Claim.Worker, r.Phase, r.Outcome = []string{"s", "t"}[i/3%2], []string{"", "w1", "w2", "w1"}[i%4], phases[i%4], nil
+		r.Tool, r.Claim.Worker, r.Phase, r.Outcome = []string{"s", "t"}[i/3%2], []string{"", "w1", "w2", "w1"}[i/3%4], phases[i%4], nil
 		r.StatusMessage = fmt.Sprint("half \x00 way \\'\xff\"? ", i)
 		if r.Done() {
 			r.Outcome = &taskstore.Outcome{Kind: []taskstore.OutcomeKind{taskstore.OutcomeResult, taskstore.OutcomeError, taskstore.OutcomeCancelled}[i%3], IsError: i%2 == 1 && i%3 == 0}
@@ -75,8 +75,10 @@ func testInspector(k *kit) {
 	yes, no := true, false
 	filters := []taskstore.Filter{
 		{}, {Principal: "p"}, {Principal: "nobody"}, {Tool: "s"}, {Worker: "w1"}, {Phase: taskstore.PhaseDone},
+		{Workers: []string{"", "w2"}}, {Workers: []string{}}, {Workers: []string{"w1"}, Phase: taskstore.PhaseRunning}, {Waiting: true}, {Waiting: true, Tool: "s"},
+		{NotWorkers: []string{"", "w2"}}, {NotWorkers: []string{}}, {NotWorkers: []string{"", "w1"}, Unfinished: true, OldestFirst: true}, {Workers: []string{"w1", "w2"}, NotWorkers: []string{"w2"}},
 		{Phase: taskstore.PhaseRunning, Tool: "t"}, {Outcome: taskstore.OutcomeError}, {Outcome: taskstore.OutcomeCancelled, Phase: taskstore.PhaseQueued},
-		{Principal: "q", Tool: "t", Worker: "w2", Phase: taskstore.PhaseInputRequired},
+		{Principal: "p", Tool: "s", Worker: "w2", Phase: taskstore.PhaseInputRequired},
 		{Unfinished: true}, {Unfinished: true, Tool: "s"}, {OldestFirst: true}, {OldestFirst: true, Phase: taskstore.PhaseInputRequired},
 		{Message: "? 1"}, {Message: "%"}, {Message: "_"}, {Message: "WAY"}, {Message: "\x00 "}, {Message: "\xff"}, {Message: "\\'"}, {Message: `\'`},
 		{Message: "? 1", Tool: "?", Principal: "?"}, {Tool: "' OR ''='"}, {Principal: "\xff\x00"}, {Worker: "w1' --"},
@@ -179,12 +181,12 @@ func (k *kit) wantCounts(inspector taskstore.Inspector, records []taskstore.Reco
 	want, got := map[taskstore.Count]int{}, map[taskstore.Count]int{}
 	for _, r := range records {
 		if !r.Done() {
-			want[taskstore.Count{Tool: r.Tool, Phase: r.Phase}]++
+			want[taskstore.Count{Tool: r.Tool, Phase: r.Phase, Worker: r.Claim.Worker}]++
 		}
 	}
 	counts, err := inspector.CountUnfinished(k.ctx)
 	for _, c := range counts {
-		got[taskstore.Count{Tool: c.Tool, Phase: c.Phase}] += c.Count
+		got[taskstore.Count{Tool: c.Tool, Phase: c.Phase, Worker: c.Worker}] += c.Count
 	}
 	if d := diffRecords(got, want); err != nil || d != "" {
 		k.Errorf("the counts of unfinished records: %v, %s", err, d)

@@ -495,7 +495,7 @@ func (s *Memory) CountUnfinished(context.Context) ([]Count, error) {
 	defer s.mu.Unlock()
 	counts := map[Count]int{}
 	for _, e := range s.working.Filter(math.MaxInt, func(*Record) bool { return true }) {
-		counts[Count{Tool: e.Tool, Phase: e.Phase}]++
+		counts[Count{Tool: e.Tool, Phase: e.Phase, Worker: e.Claim.Worker}]++
 	}
 	return listCounts(counts), nil
 }
@@ -507,7 +507,9 @@ func listCounts(counts map[Count]int) []Count {
 		c.Count = n
 		list = append(list, c)
 	}
-	slices.SortFunc(list, func(a, b Count) int { return cmp.Or(strings.Compare(a.Tool, b.Tool), cmp.Compare(a.Phase, b.Phase)) })
+	slices.SortFunc(list, func(a, b Count) int {
+		return cmp.Or(strings.Compare(a.Tool, b.Tool), cmp.Compare(a.Phase, b.Phase), strings.Compare(a.Worker, b.Worker))
+	})
 	return list
 }
 

@@ -211,6 +211,12 @@ func (r *Record) KeepFixed(stored *Record) {
 // IsFree reports whether the task waits, and any worker may take it.
 func (r *Record) IsFree() bool { return !r.Done() && r.Claim.Worker == "" }
 
+// Waits reports whether the task waits for a worker to start its handler: for the first time, or again after its worker
+// was lost. A task that waits for an answer does not count.
+func (r *Record) Waits() bool {
+	return r.Phase == PhaseQueued || r.Phase == PhaseRunning && r.Claim.Worker == ""
+}
+
 // Done reports whether the task has ended.
 func (r *Record) Done() bool { return r.Phase == PhaseDone }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 )
@@ -177,7 +178,7 @@ type Inspector interface {
 	// position is the start. Their Arguments, Inputs, and results may be missing. A filter that
 	// admits few of many records may take long, and ctx ends it.
 	Scan(ctx context.Context, filter Filter, after Position, limit int) ([]Record, error)
-	// CountUnfinished counts the unfinished records by tool and phase, in any order.
+	// CountUnfinished counts the unfinished records by tool, phase and worker, in any order.
 	CountUnfinished(ctx context.Context) ([]Count, error)
 	// CountFailed counts by tool, in any order, the records that have failed, see [Record.Failed], and whose TerminalAt is
 	// not before since. It counts MaxCountFailed records and no more. So its cost depends neither on the store's size nor
@@ -216,8 +217,13 @@ type SessionStore interface {
 // Filter admits the records of an [Inspector.Scan]. A zero field admits all.
 type Filter struct {
 	Principal, Tool, Worker string
-	Phase                   Phase
-	Outcome                 OutcomeKind
+	// Workers admits the records of these workers, and NotWorkers those of all others. The worker of a record that no
+	// worker has is "". A list that is empty and not nil has no worker.
+	Workers, NotWorkers []string
+	Phase               Phase
+	// Waiting admits the records that wait for a worker, see [Record.Waits].
+	Waiting bool
+	Outcome OutcomeKind
 	// IsError admits the records whose outcome has this IsError: true those whose result is an error of the tool.
 	IsError *bool
 	// Failed admits the records that have failed, see [Record.Failed].
@@ -239,7 +245,8 @@ type Filter struct {
 // Admits reports whether the filter admits a record.
 func (f Filter) Admits(r *Record) bool {
 	return (f.Principal == "" || f.Principal == r.Principal) && (f.Tool == "" || f.Tool == r.Tool) &&
-		(f.Worker == "" || f.Worker == r.Claim.Worker) && (f.Phase == "" || f.Phase == r.Phase) &&
+		(f.Worker == "" || f.Worker == r.Claim.Worker) && (f.Workers == nil || slices.Contains(f.Workers, r.Claim.Worker)) &&
+		!slices.Contains(f.NotWorkers, r.Claim.Worker) && (f.Phase == "" || f.Phase == r.Phase) && (!f.Waiting || r.Waits()) &&
 		(f.Outcome == "" || r.Outcome != nil && f.Outcome == r.Outcome.Kind) &&
 		(f.IsError == nil || r.Outcome != nil && *f.IsError == r.Outcome.IsError) && (!f.Failed || r.Failed()) && !(f.Unfinished && r.Done()) &&
 		strings.HasPrefix(r.ID, f.IDPrefix) && strings.Contains(r.StatusMessage, f.Message) && (f.CreatedFrom.IsZero() || !r.CreatedAt.Before(f.CreatedFrom)) &&
@@ -256,9 +263,11 @@ type WorkerLease struct {
 	Unfinished int
 }
 
-// Count is how many records a tool has in a phase.
+// Count is how many records a tool has in a phase, at a worker.
 type Count struct {
 	Tool  string
 	Phase Phase
-	Count int
+	// Worker is that of unfinished records. "" means that no worker has them.
+	Worker string
+	Count  int
 }

@@ -26,9 +26,21 @@ func ConditionsOf(filter taskstore.Filter, after taskstore.Position, principal, 
 	add(filter.Principal != "", principal, []byte(filter.Principal))
 	add(filter.Tool != "", "tool = ?", []byte(filter.Tool))
 	add(filter.Worker != "", "worker = ?", []byte(filter.Worker))
+	add(filter.Workers != nil && len(filter.Workers) == 0, "1 = 0")
+	addWorkers := func(sql string, workers []string) {
+		var values []any
+		for _, worker := range workers {
+			values = append(values, []byte(worker))
+		}
+		add(len(workers) > 0, sql+" (?"+strings.Repeat(", ?", max(len(workers)-1, 0))+")", values...)
+	}
+	addWorkers("worker IN", filter.Workers)
+	addWorkers("worker NOT IN", filter.NotWorkers)
 	add(filter.Phase != "", "phase = ?", PhaseNumber(filter.Phase))
+	queued, running := PhaseNumber(taskstore.PhaseQueued), PhaseNumber(taskstore.PhaseRunning)
+	add(filter.Waiting, "(phase = ? OR phase = ? AND worker = ?)", queued, running, []byte{})
 	// The index of unfinished tasks has this condition.
-	add(filter.Unfinished || filter.Phase != "" && PhaseNumber(filter.Phase) < PhaseDone, "phase < 9")
+	add(filter.Unfinished || filter.Waiting || filter.Phase != "" && PhaseNumber(filter.Phase) < PhaseDone, "phase < 9")
 	add(filter.Outcome != "", "outcome = ?", OutcomeKindNumber(filter.Outcome))
 	add(filter.Failed, "("+Failed+")")
 	if filter.IsError != nil {

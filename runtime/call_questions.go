@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pace"
@@ -92,7 +94,10 @@ func (p *pendingCall) answerQuestion(ctx context.Context, q Question) {
 		delete(p.answers, q.Key) // the next caller that waits may try again
 	}
 	if err != nil && !cancelled {
-		p.refuseQuestions(fmt.Errorf("answer to question %q: %w", q.Key, err))
+		if !strings.Contains(err.Error(), strconv.Quote(q.Key)) { // a server may name it
+			err = fmt.Errorf("answer to question %q: %w", q.Key, err)
+		}
+		p.refuseQuestions(err)
 	}
 	p.startAnswers()
 }

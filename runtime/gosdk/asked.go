@@ -91,7 +91,7 @@ func (c *conn) answerElicitation(ctx context.Context, method string, params json
 		return nil, newInvalidParams("the requested schema cannot be used: %v", err)
 	}
 	if content, err = schema.CheckAndFill(ctx, schema.PlainAnswer(ctx, content)); err != nil {
-		return nil, newInvalidParams("the answer does not fit the requested schema: %v", err)
+		return nil, newInvalidParams("%v: %v", mcptask.ErrInvalidAnswer, err)
 	}
 	return answer.Edited(wire.Set(content, "content"))
 }

@@ -65,6 +65,12 @@ func TestWrongAnswerAndRefusal(t *testing.T) {
 						if revision == mcptask.Revision20260728 && (err == nil || !strings.Contains(err.Error(), c.modern)) {
 							t.Errorf("%q, %v, want an error with %q", got, err, c.modern)
 						}
+						said := fmt.Sprint(got, err)
+						for _, words := range []string{"does not fit", "answer to"} {
+							if strings.Count(said, words) > 1 {
+								t.Errorf("it is said twice: %s", said)
+							}
+						}
 					})
 				})
 			}

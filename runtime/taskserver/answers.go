@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
 
@@ -45,7 +46,11 @@ func explainFailure(in mcptask.Request, failed *mcptask.Error) error {
 	case failed.Code == mcptask.CodeInvalidParams && requiredCapability(in) != CanAskURL:
 		kind = mcptask.ErrInvalidAnswer
 	}
-	return fmt.Errorf("%w: %s", kind, failed.Error())
+	text := failed.Error()
+	if kind == mcptask.ErrInvalidAnswer { // the client of this module begins the same way
+		text = strings.TrimPrefix(text, mcptask.ErrInvalidAnswer.Error()+": ")
+	}
+	return fmt.Errorf("%w: %s", kind, text)
 }
 
 // explainFailures returns a function that asks as ask does, and returns the handler's errors for the requestor's. ask

@@ -21,9 +21,13 @@ type Operator struct {
 }
 
 // audit writes an action of the operator to the audit trail.
-func (o *Operator) audit(ctx context.Context, action string, r taskstore.Record, attrs ...any) {
-	o.backend.logger.InfoContext(ctx, "operator acts", append([]any{"audit", "operator", "action", action, "operator", o.name,
-		"task", taskstore.LogID(r.Principal, r.ID), "tool", r.Tool, "principal", r.Principal}, attrs...)...)
+func (o *Operator) audit(ctx context.Context, action string, attrs ...any) {
+	o.backend.logger.InfoContext(ctx, "operator acts", append([]any{"audit", "operator", "action", action, "operator", o.name}, attrs...)...)
+}
+
+// auditTask writes an action on a task to the audit trail.
+func (o *Operator) auditTask(ctx context.Context, action string, r taskstore.Record, attrs ...any) {
+	o.audit(ctx, action, append([]any{"task", taskstore.LogID(r.Principal, r.ID), "tool", r.Tool, "principal", r.Principal}, attrs...)...)
 }
 
 // Task returns a task, whole, or ErrNoRecord. It is not in the audit trail; see [Operator.Reveal].
@@ -56,12 +60,12 @@ func (o *Operator) StepValues(ctx context.Context, id string) ([]taskstore.Step,
 // Reveal writes to the audit trail that the person looks at something of a task that is hidden otherwise, such as its
 // arguments.
 func (o *Operator) Reveal(ctx context.Context, r taskstore.Record, what string) {
-	o.audit(ctx, "reveal", r, "what", what)
+	o.auditTask(ctx, "reveal", r, "what", what)
 }
 
 // RevealOwners writes to the audit trail that the person sees the owners of tasks.
 func (o *Operator) RevealOwners(ctx context.Context, principals []string) {
-	o.backend.logger.InfoContext(ctx, "operator acts", "audit", "operator", "action", "reveal", "operator", o.name, "what", "owners", "principals", principals)
+	o.audit(ctx, "reveal", "what", "owners", "principals", principals)
 }
 
 // ErrTaskEnded says that an operator's action comes too late.
@@ -73,11 +77,11 @@ func (o *Operator) auditOutcome(ctx context.Context, err error, action string, r
 	var refused *taskstore.QuotaError
 	switch {
 	case err == nil:
-		o.audit(ctx, action, r, attrs...)
+		o.auditTask(ctx, action, r, attrs...)
 	case errors.Is(err, errTerminal):
 		return ErrTaskEnded
 	case !isGone(err) && !errors.As(err, &refused):
-		o.audit(ctx, action, r, append(attrs, "error", err)...)
+		o.auditTask(ctx, action, r, append(attrs, "error", err)...)
 	}
 	return err
 }
@@ -168,6 +172,6 @@ func (o *Operator) RunAgain(ctx context.Context, id string) (taskstore.Record, e
 	if err != nil {
 		return taskstore.Record{}, err
 	}
-	o.audit(ctx, "run again", *reply.Task, "former", taskstore.LogID(former.Principal, former.ID))
+	o.auditTask(ctx, "run again", *reply.Task, "former", taskstore.LogID(former.Principal, former.ID))
 	return *reply.Task, nil
 }

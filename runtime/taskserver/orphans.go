@@ -137,7 +137,7 @@ func (b *Backend) adoptOrphan(orphan taskstore.Record) (isTaken bool) {
 // decideAdoption returns the claim of an orphan that may run, or the end of any other. A task that was asked to stop
 // does not run again.
 func (b *Backend) decideAdoption(orphan taskstore.Record) event {
-	if orphan.CancelRequested || !b.isRunnable(orphan) {
+	if b.DecideAfterLoss(orphan) != LostRunsAgain {
 		return newLostEnd(orphan)
 	}
 	return event{kind: eventClaim, claim: b.chooseClaim(orphan), lost: isRunLost(&orphan)}
@@ -201,11 +201,46 @@ func (b *Backend) returnOrphan(claimed taskstore.Record, finder string) {
 	})
 }
 
+// AfterLoss is what a server does with a task whose worker is lost.
+type AfterLoss string
+
+// The values of AfterLoss.
+const (
+	// LostUnserved leaves the task to a server that has its tool.
+	LostUnserved AfterLoss = "unserved"
+	// LostCancelled ends the task as cancelled: its requestor has asked for that.
+	LostCancelled AfterLoss = "cancelled"
+	// LostForGood ends the task with an error: its tool does not have onlost=restart.
+	LostForGood AfterLoss = "lost"
+	// LostTooOften ends the task with an error: it has had all its attempts.
+	LostTooOften AfterLoss = "lost too often"
+	// LostRunsAgain starts the task's handler again.
+	LostRunsAgain AfterLoss = "runs again"
+)
+
+// DecideAfterLoss returns what this server does with a task if it finds that the task's worker is lost.
+func (b *Backend) DecideAfterLoss(r taskstore.Record) AfterLoss {
+	tool, ok := b.catalog.findTool(r.Tool)
+	switch {
+	case !ok:
+		return LostUnserved
+	case r.CancelRequested:
+		return LostCancelled
+	case r.Attempt == 0:
+		return LostRunsAgain
+	case !b.allowsRestart(r):
+		return LostForGood
+	case r.Tries >= tool.Spec.Policy.Attempts:
+		return LostTooOften
+	}
+	return LostRunsAgain
+}
+
 // isRunnable reports whether a task's handler may be started. It may start a second
 // time only if its tool allows that, even if an executor delivers a task twice.
 func (b *Backend) isRunnable(r taskstore.Record) bool {
-	tool, ok := b.catalog.findTool(r.Tool)
-	return ok && (r.Attempt == 0 || b.allowsRestart(r) && r.Tries < tool.Spec.Policy.Attempts)
+	r.CancelRequested = false // a handler that starts learns of it
+	return b.DecideAfterLoss(r) == LostRunsAgain
 }
 
 // allowsRestart reports whether the tool of a task is here and has onlost=restart.

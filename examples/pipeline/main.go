@@ -209,9 +209,7 @@ func serveConsole(ctx context.Context, tasks *taskserver.Server, address string)
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/console/", page)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
+	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
 	go func() { _ = server.Serve(listener) }() // it ends with the process at the latest
 	fmt.Fprintf(os.Stderr, "the operator's page: http://%s/console/\n", listener.Addr())
 	return func() { _ = server.Close() }, nil

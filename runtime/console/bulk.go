@@ -15,19 +15,23 @@ type bulk struct {
 	Problems []string
 }
 
-// describeBulk says to how many tasks an action was done.
-func describeBulk(action string, n int) string {
-	tasks := "1 task"
-	if n != 1 {
-		tasks = strconv.Itoa(n) + " tasks"
+// bulkActions are the actions on chosen tasks, with what they have done to them.
+var bulkActions = map[string]string{"cancel": "cancelled", "again": "run again, as new tasks"}
+
+// describeBulk says to how many of the chosen tasks an action was done. It returns false if there is no such action.
+func describeBulk(action string, done, chosen int) (string, bool) {
+	did, ok := bulkActions[action]
+	if !ok {
+		return "", false
 	}
-	switch action {
-	case "cancel":
-		return tasks + " cancelled."
-	case "again":
-		return tasks + " run again, as new tasks."
+	tasks := strconv.Itoa(chosen) + " tasks"
+	if chosen == 1 {
+		tasks = "1 task"
 	}
-	return ""
+	if done < chosen {
+		tasks = fmt.Sprintf("%d of %s", done, tasks)
+	}
+	return tasks + " " + did + ".", true
 }
 
 // actOnChosen does an action to each of the chosen tasks of a list. Each is in the audit trail. Then it goes back to the
@@ -43,8 +47,9 @@ func (c *Console) actOnChosen(w http.ResponseWriter, r request) error {
 	chosen, action := r.PostForm["task"], r.PostForm.Get("action")
 	values, _ := url.ParseQuery(r.PostForm.Get("list")) // an unreadable part is left out, as on the page
 	q := newQuery(values)
+	_, isKnown := bulkActions[action]
 	switch {
-	case describeBulk(action, 0) == "":
+	case !isKnown:
 		return failure{http.StatusBadRequest, "there is no such action"}
 	case len(chosen) == 0:
 		return failure{http.StatusBadRequest, "no task was chosen"}
@@ -76,7 +81,7 @@ func (c *Console) actOnChosen(w http.ResponseWriter, r request) error {
 	}
 	l.Bulk.Problems = problems
 	if done > 0 {
-		l.Bulk.Done = describeBulk(action, done)
+		l.Bulk.Done, _ = describeBulk(action, done, len(chosen))
 	}
 	return c.writeList(w, status, r, l)
 }

@@ -59,7 +59,7 @@ func TestBulk(t *testing.T) {
 	list := d.get(back)
 	wants(t, "the list", list, "2 tasks cancelled.", `<option selected>render</option>`)
 	_, body := act(d.choose("cancel", second, third), http.StatusConflict)
-	wants(t, "the list of what was not done", body, "1 task cancelled.", "<li>"+second[:8]+": the task has already ended</li>", `<option selected>render</option>`)
+	wants(t, "the list of what was not done", body, "1 of 2 tasks cancelled.", "<li>"+second[:8]+": the task has already ended</li>", `<option selected>render</option>`)
 	if isUnfinished(third) {
 		t.Error("a refusal held up the next task")
 	}

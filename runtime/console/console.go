@@ -2,7 +2,7 @@
 // and if the program allows it, the means to step in.
 //
 //	page, err := console.New(tasks, console.Options{})
-//	mux.Handle("/console/", page)
+//	server := &http.Server{Handler: page}
 //
 // Without Options.Authorize it answers only requests from the machine itself. It changes nothing without
 // Options.Actions, and shows no arguments, results, answers, values of steps and principals without
@@ -117,6 +117,9 @@ func New(server *taskserver.Server, options Options) (*Console, error) {
 	}
 	if c.templates, err = template.New("").Funcs(c.functions()).ParseFS(assets, "assets/*.html"); err != nil {
 		return nil, fmt.Errorf("console: %w", err) // cannot happen: tests parse them
+	}
+	if options.Path != "/" { // for a server that has only the page
+		c.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { c.goTo(w, "") })
 	}
 	c.handle("GET", "", c.showOverview)
 	c.handle("GET", "tasks", c.showTasks)
@@ -260,9 +263,12 @@ func (c *Console) identify(r *http.Request) (Viewer, error) {
 	} else {
 		var err error
 		if viewer, err = c.options.Authorize(r); err != nil {
-			c.server.Backend().Notice(slog.LevelWarn, "console refused a request", "error", err, "remote", r.RemoteAddr, "path", r.URL.Path)
 			var challenge Challenge
-			if errors.As(err, &challenge) {
+			isAsked := errors.As(err, &challenge)
+			if !isAsked || r.Header.Get("Authorization") != "" { // without it, a browser opens the page, and is asked
+				c.server.Backend().Notice(slog.LevelWarn, "console refused a request", "error", err, "remote", r.RemoteAddr, "path", r.URL.Path)
+			}
+			if isAsked {
 				return viewer, challenge
 			}
 			return viewer, failure{http.StatusForbidden, "you may not see this page"}

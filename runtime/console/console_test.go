@@ -88,7 +88,9 @@ func openWith(t *testing.T, store taskstore.Store, options console.Options) *des
 		func(ctx context.Context, task *mcptask.Task, _ renderInput) (string, error) {
 			answer, err := mcptask.Ask[map[string]any](ctx, task, mcptask.InputSpec{Name: "Approval", Schema: `{"type":"object","required":["approve"],"properties":{
 				"approve":{"type":"boolean","title":"Approve it?"},"size":{"type":"string","enum":["small","large"]},"boxes":{"type":"integer"},"note":{"type":"string"},
-				"speed":{"type":"string","oneOf":[{"const":"express","title":"Tomorrow"},{"const":"slow"}]},"days":{"type":"integer","enum":[1,2],"default":2},"to":{"type":"array","items":{"type":"string","enum":["x","y"]}}}}`},
+				"speed":{"type":"string","oneOf":[{"const":"express","title":"Tomorrow"},{"const":"slow"}]},"days":{"type":"integer","enum":[1,2],"default":2},"to":{"type":"array","items":{"type":"string","enum":["x","y"]}},
+				"at":{"type":"string","format":"date-time","default":"2026-01-02T03:04:05+02:00"},"day":{"type":"string","format":"date"},
+				"exact":{"type":"string","format":"date-time","default":"2026-01-02T03:04:05.5Z"}}}`},
 				"approve", "Ship <b>it</b>?")
 			data, encodeErr := json.Marshal(answer)
 			return string(data), errors.Join(err, encodeErr)
@@ -209,7 +211,7 @@ func TestPages(t *testing.T) {
 	d.awaitState(alice, id, reports)
 	shipped := d.start(taskserver.Caller{Revision: alice.Revision, CanAsk: alice.CanAsk}, "ship", `{}`)
 	d.awaitState(taskserver.Caller{}, shipped, asks)
-	wants(t, "the overview", d.get(""), ">render</a>", ">ship</a>", ">running</dt><dd>1</dd>", ">asking</dt><dd>1</dd>", ">failed in the last hour</dt><dd>0</dd>", ">approve</a>", "Ship &lt;b&gt;it&lt;/b&gt;?", "<h2 id=\"h-workers\">")
+	wants(t, "the overview", d.get(""), ">render</a>", ">ship</a>", `>waiting</dt><dd>0</dd>`, `>running</dt><dd><a href="/console/tasks?state=running">1</a></dd>`, `>asking</dt><dd><a href="/console/tasks?state=asking">1</a></dd>`, ">failed in the last hour</dt><dd>0</dd>", ">approve</a>", "Ship &lt;b&gt;it&lt;/b&gt;?", "<h2 id=\"h-workers\">")
 	lacks(t, "the overview without ends", d.get(""), `height="-`)
 	list := d.get("tasks")
 	wants(t, "the list", list, "render", "ship", "frame &lt;1&gt;", `<progress max="4" value="1"`, "anonymous", "owner ")
@@ -221,12 +223,12 @@ func TestPages(t *testing.T) {
 		lacks(t, where, text, "alice", "hunter2", "a.mp4", shipped, "<form method=\"post\"", "name=\"principal\"")
 	}
 	lacks(t, "the list", list, id)
-	wants(t, "the list", list, `<span class="asks">asks approve</span>`)
-	wants(t, "a page", ship, "Signed in as local. You can only look.")
+	wants(t, "the list", list, `<span class="asks">asks: Ship &lt;b&gt;it&lt;/b&gt;?</span>`)
+	wants(t, "a page", ship, "Not signed in. You can only look. To step in here, set Options.Actions in the program.")
 	if err := d.tasks.Operator("olga").Cancel(t.Context(), shipped); err != nil {
 		t.Fatal(err)
 	}
-	lacks(t, "the list after the end", d.get("tasks?tool=ship"), "asks approve")
+	lacks(t, "the list after the end", d.get("tasks?tool=ship"), "asks:", "<td class=\"ended not\">")
 	d.finish <- struct{}{}
 	d.awaitState(alice, id, isDone)
 	wants(t, "the ended task", d.get(d.pageOf("render")), `>completed</span>`, "<strong>ended</strong> <span>completed</span>")
@@ -323,7 +325,10 @@ func TestActions(t *testing.T) {
 	d.awaitState(alice, id, asks)
 	page := d.pageOf("ship")
 	wants(t, "the form", d.get(page), `name="field 0"`, `<option value="&#34;small&#34;">small</option>`, `<option value="&#34;express&#34;">Tomorrow</option>`,
-		`<option value="&#34;slow&#34;">slow</option>`, `<option value="2" selected>2</option>`, `<input type="checkbox" name="field 6" value="&#34;y&#34;">`, "Answer for the requestor")
+		`<option value="&#34;slow&#34;">slow</option>`, `<option value="2" selected>2</option>`, `<input type="checkbox" name="field 6" value="&#34;y&#34;">`, "Answer for the requestor",
+		`<select name="field 0" required><option value="">choose</option><option value="true">yes</option>`, `<select name="field 1"><option value=""></option>`,
+		`<input name="field 7" type="datetime-local" value="2026-01-02T01:04:05"`, "<small>in UTC</small>", `<input name="field 8" type="date" value=""`,
+		`<input name="field 9" type="text" value="2026-01-02T03:04:05.5Z"`)
 	act := func(action string, form url.Values, want int) string {
 		t.Helper()
 		status, header, body := d.request(http.MethodPost, page+"/"+action, form)
@@ -351,11 +356,12 @@ func TestActions(t *testing.T) {
 		act("answer", forged, 422)
 	}
 	wants(t, "a question that is not asked", act("answer", answer("key", "other"), http.StatusConflict), "does not ask")
-	act("answer", answer("field 0", "true", "field 1", `"large"`, "field 2", " +3 ", "field 3", "two\r\nlines", "field 4", `"express"`, "field 5", "2", "field 6", `"y"`),
+	act("answer", answer("field 0", "true", "field 1", `"large"`, "field 2", " +3 ", "field 3", "two\r\nlines", "field 4", `"express"`, "field 5", "2", "field 6", `"y"`,
+		"field 7", "2026-12-24T18:00", "field 8", "2026-12-25", "field 9", "2026-12-24 18:00:01"),
 		http.StatusSeeOther)
 	record := d.awaitState(alice, id, isDone)
 	wants(t, "the result", string(record.Outcome.Result), `\"approve\":true`, `\"size\":\"large\"`, `\"boxes\":3`, `\"speed\":\"express\"`, `\"days\":2`, `\"to\":[\"y\"]`)
-	wants(t, "the result", string(record.Outcome.Result), `\"note\":\"two\\nlines\"`)
+	wants(t, "the result", string(record.Outcome.Result), `\"note\":\"two\\nlines\"`, `\"at\":\"2026-12-24T18:00:00Z\"`, `\"day\":\"2026-12-25\"`, `\"exact\":\"2026-12-24T18:00:01Z\"`)
 	wants(t, "a late cancel", act("cancel", url.Values{}, http.StatusConflict), "Not done: the task has already ended")
 	fresh := act("again", url.Values{}, http.StatusSeeOther)
 	if !strings.HasPrefix(fresh, "/console/tasks/") || strings.HasSuffix(fresh, page) {
@@ -521,15 +527,18 @@ func TestSteps(t *testing.T) {
 			return `<th scope="row">` + name + `</th><td>` + kind + `</td><td><time [^>]*>[^<]*</time></td><td>` + after + `</td><td>` + run + `</td><td>` + size + `</td></tr>`
 		}
 		for _, want := range []string{
-			row("up&lt;load&gt;", "result", "1 s", "1", "9 B") + `\s*<tr id="step-row">` + row("row", "saved position", "1 s", "2", "2.0 KiB"),
+			row("row", "saved position", "1 s", "2", "2.0 KiB") + `\s*<tr id="step-up&lt;load&gt;">` + row("up&lt;load&gt;", "result", "1 s", "1", "9 B"),
 			row("cool down", "end of a sleep", "1 s", "3", "22 B"),
 		} {
 			if !regexp.MustCompile(want).MatchString(got) {
 				t.Errorf("no %s in\n%s", want, got)
 			}
 		}
-		wants(t, "the page", got, "The newest 200: 3 earlier ones are left out.", "<dt>worked</dt><dd>2 h 10 min</dd>")
+		wants(t, "the page", got, "<summary>190 earlier steps</summary>", "3 still earlier ones are left out.", "<dt>worked</dt><dd>2 h 10 min</dd>")
 		lacks(t, "the page", got, "hunter2", "07:30:00")
+		if open, _, _ := strings.Cut(got, "<details id=\"folded\">"); strings.Count(open, `<tr id="step-`) != 10 || strings.Count(got, `<tr id="step-`) != 200 {
+			t.Errorf("%d of %d steps are open", strings.Count(open, `<tr id="step-`), strings.Count(got, `<tr id="step-`))
+		}
 		if n := store.reads.Load(); n != 0 {
 			t.Errorf("the page has read the values %d times", n)
 		}
@@ -672,6 +681,7 @@ func TestAuthorize(t *testing.T) {
 	if status != http.StatusOK || found == nil {
 		t.Fatalf("HTTP %d\n%s", status, body)
 	}
+	wants(t, "the list", body, "Signed in as otto. You can only look. To step in, you need a name and Act from Options.Authorize.")
 	for name, want := range map[string]int{"": http.StatusUnauthorized, "eve": http.StatusForbidden, "otto": http.StatusForbidden, "nameless": http.StatusForbidden, "olga": http.StatusSeeOther} {
 		if status, _, body := d.request(http.MethodPost, found[1]+"/cancel", url.Values{}, as(name)); status != want {
 			t.Errorf("%q: HTTP %d, want %d\n%s", name, status, want, body)
@@ -688,6 +698,35 @@ func TestAuthorize(t *testing.T) {
 	}
 	if status, header, _ := d.request(http.MethodGet, "style.css", nil, func(r *http.Request) { r.Host = "ops.example" }); status != http.StatusOK {
 		t.Errorf("the style of the refusal: HTTP %d, %v", status, header)
+	}
+}
+
+// TestSignIn checks that a browser which has sent no credentials yet is asked for them without a warning.
+func TestSignIn(t *testing.T) {
+	d := open(t, console.Options{Authorize: func(*http.Request) (console.Viewer, error) {
+		return console.Viewer{}, console.Challenge(`Basic realm="tasks"`)
+	}})
+	ask := func(change func(*http.Request)) {
+		t.Helper()
+		if status, _, _ := d.request(http.MethodGet, "", nil, change); status != http.StatusUnauthorized {
+			t.Errorf("HTTP %d", status)
+		}
+	}
+	ask(func(*http.Request) {})
+	lacks(t, "the log", d.log.String(), "refused")
+	ask(func(r *http.Request) { r.SetBasicAuth("eve", "guess") })
+	wants(t, "the log", d.log.String(), "console refused a request")
+}
+
+// TestRoot checks that a server which serves only the page leads to it.
+func TestRoot(t *testing.T) {
+	d := open(t, console.Options{})
+	d.url = strings.TrimSuffix(d.url, "console/")
+	if status, header, _ := d.request(http.MethodGet, "", nil); status != http.StatusSeeOther || header.Get("Location") != "/console/" {
+		t.Errorf("HTTP %d to %q", status, header.Get("Location"))
+	}
+	if status, _, _ := d.request(http.MethodGet, "other", nil); status != http.StatusNotFound {
+		t.Errorf("another path: HTTP %d", status)
 	}
 }
 

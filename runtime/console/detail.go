@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -117,9 +118,10 @@ type detail struct {
 	Danger    danger
 	Moments   []moment
 	Questions []question
-	// Steps are the newest mostSteps, and EarlierSteps is how many others there are.
-	Steps        []step
-	EarlierSteps int
+	// Steps are the newest steps, newest first, and FoldedSteps those before them. EarlierSteps is how many others there
+	// are.
+	Steps, FoldedSteps []step
+	EarlierSteps       int
 	// StepsFailed says that the steps cannot be read.
 	StepsFailed bool
 	CanAct      bool
@@ -205,7 +207,10 @@ func (c *Console) addSteps(ctx context.Context, d *detail) {
 		d.Steps, last = append(d.Steps, shown), s.At
 	}
 	d.EarlierSteps = max(0, len(steps)-mostSteps)
-	d.Steps = d.Steps[d.EarlierSteps:]
+	slices.Reverse(d.Steps)
+	d.Steps = d.Steps[:min(len(d.Steps), mostSteps)]
+	shown := min(len(d.Steps), unfolded)
+	d.Steps, d.FoldedSteps = d.Steps[:shown], d.Steps[shown:]
 }
 
 // addControls adds the controls for an answer, with the viewer's entries.

@@ -27,10 +27,8 @@ func serveConsole(ctx context.Context, tasks *taskserver.Server, addr string, se
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/console/", page)
 	server := &http.Server{
-		Addr: listener.Addr().String(), Handler: mux, MaxHeaderBytes: 64 << 10,
+		Addr: listener.Addr().String(), Handler: page, MaxHeaderBytes: 64 << 10,
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 	}
 	go func() { served <- server.Serve(listener) }()
@@ -83,8 +81,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/console/", page)
-	fmt.Println("serve it on 127.0.0.1:8081")
+	server := &http.Server{Addr: "127.0.0.1:8081", Handler: page, ReadHeaderTimeout: 10 * time.Second}
+	fmt.Println("serve it on", server.Addr)
 	// Output: serve it on 127.0.0.1:8081
 }

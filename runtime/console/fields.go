@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/internal/form"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
@@ -81,10 +82,53 @@ func newControl(n int, f form.Field, entered url.Values) control {
 			c.Type = "password"
 		case strings.ContainsAny(c.Value, "\r\n"):
 			c.Type = "" // an input would join the lines
+		case c.useCalendar(f.Format):
+			hints = hints[:1]
+			if c.Type == dateTimeInput {
+				hints = append(hints, "in UTC")
+			}
 		}
 	}
 	c.Hint = strings.Join(slices.DeleteFunc(hints, func(s string) bool { return s == "" }), " · ")
 	return c
+}
+
+// dateTimeInput is the type of an input for a time, which browsers send without a zone, as timeLayout.
+const (
+	dateTimeInput = "datetime-local"
+	timeLayout    = "2006-01-02T15:04:05"
+)
+
+// useCalendar lets the browser show a calendar for a date or a time. It returns false for a value that a calendar cannot
+// show, which stays a text.
+func (c *control) useCalendar(format string) bool {
+	switch format {
+	case "date":
+		if _, err := time.Parse(time.DateOnly, c.Value); err != nil && c.Value != "" {
+			return false
+		}
+		c.Type = "date"
+	case "date-time":
+		if c.Value != "" {
+			at, err := time.Parse(time.RFC3339, readTime(c.Value))
+			if err != nil || at.Nanosecond() != 0 {
+				return false
+			}
+			c.Value = at.UTC().Format(timeLayout)
+		}
+		c.Type = dateTimeInput
+	}
+	return c.Type != "text"
+}
+
+// readTime returns a time as a question has it. A time without a zone is in UTC. It returns any other text as it is.
+func readTime(typed string) string {
+	for _, layout := range []string{"2006-01-02T15:04", timeLayout} {
+		if at, err := time.Parse(layout, strings.Replace(strings.TrimSpace(typed), " ", "T", 1)); err == nil {
+			return at.Format(time.RFC3339Nano)
+		}
+	}
+	return typed
 }
 
 // plainText returns a value as a person types it.
@@ -142,6 +186,8 @@ func readField(f form.Field, entered []string) (json.RawMessage, error) {
 	}
 	typed := strings.ReplaceAll(strings.Join(entered, ""), "\r\n", "\n") // as browsers send lines
 	switch {
+	case options == nil && f.Type == "string" && f.Format == "date-time" && typed != "":
+		return json.Marshal(readTime(typed))
 	case options == nil && f.Type == "string" && (typed != "" || f.Required):
 		return json.Marshal(typed)
 	case typed == "":

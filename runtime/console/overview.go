@@ -50,26 +50,29 @@ func (c *Console) listStale() (all []stale) {
 // failuresFor is the time in which failures count.
 const failuresFor = time.Hour
 
-// toolCounts counts the unfinished tasks of a tool, and those that failed in failuresFor.
+// toolCounts counts the unfinished tasks of a tool by state, and those that failed in failuresFor.
 type toolCounts struct {
-	Tool                             string
-	Waiting, Running, Asking, Failed int
+	Tool                                   string
+	Waiting, Running, Asking, Lost, Failed int
 }
 
 // HasMoreFailed reports whether more tasks may have failed than are counted.
 func (t toolCounts) HasMoreFailed() bool { return t.Failed >= taskstore.MaxCountFailed }
 
-// add counts tasks.
-func (t *toolCounts) add(c taskstore.Count) {
-	switch c.Phase {
-	case taskstore.PhaseQueued:
-		t.Waiting += c.Count
-	case taskstore.PhaseRunning:
-		t.Running += c.Count
-	case taskstore.PhaseInputRequired:
-		t.Asking += c.Count
-	case taskstore.PhaseDone: // as CountFailed counts
+// add counts tasks, by the state that a list shows.
+func (t *toolCounts) add(c taskstore.Count, workers []worker) {
+	r := taskstore.Record{Phase: c.Phase, Claim: taskstore.Claim{Worker: c.Worker}}
+	switch {
+	case r.Done(): // as CountFailed counts
 		t.Failed += c.Count
+	case isLost(c.Phase, c.Worker, workers):
+		t.Lost += c.Count
+	case r.Waits():
+		t.Waiting += c.Count
+	case c.Phase == taskstore.PhaseInputRequired:
+		t.Asking += c.Count
+	default:
+		t.Running += c.Count
 	}
 }
 
@@ -99,10 +102,10 @@ func (c *Console) readOverview(ctx context.Context) (overview, error) {
 	if err != nil {
 		return o, err
 	}
-	o.countTools(c.server.Backend().Tools(), append(counts, failed...))
-	if o.Workers, err = c.listWorkers(ctx, 0); err != nil {
+	if o.Workers, err = c.listWorkers(ctx, 0); err != nil { // after the counts, which have no worker that is newer
 		return o, err
 	}
+	o.countTools(c.server.Backend().Tools(), append(counts, failed...))
 	o.Open, err = c.readOpen(ctx)
 	return o, err
 }
@@ -114,8 +117,8 @@ func (o *overview) countTools(tools []mcptask.ToolSpec, counts []taskstore.Count
 		if byTool[count.Tool] == nil {
 			byTool[count.Tool] = &toolCounts{Tool: count.Tool}
 		}
-		byTool[count.Tool].add(count)
-		o.Total.add(count)
+		byTool[count.Tool].add(count, o.Workers)
+		o.Total.add(count, o.Workers)
 	}
 	for _, tool := range tools {
 		switch {

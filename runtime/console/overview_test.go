@@ -48,6 +48,7 @@ func TestFailures(t *testing.T) {
 			`<a class="failures" href="/console/tasks?tool=render&amp;state=failed&amp;ended=last+hour">2</a>`)
 		list := d.get("tasks?state=failed&ended=last+hour")
 		wants(t, "the list", list, "<code>toolerro</code>", "<code>wireerro</code>")
+		wants(t, "the list", list, `<td class="ended"><time class="ago"`)
 		lacks(t, "the list", list, "longagoe", "cancelle</code>", "complete</code>")
 		wants(t, "all that failed", d.get("tasks?state=failed"), "<code>toolerro</code>", "<code>longagoe</code>")
 		for n := range taskstore.MaxCountFailed {
@@ -78,7 +79,7 @@ func TestNeverTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := d.get("")
-	wants(t, "the overview", page, "Never a task: look_up, search.")
+	wants(t, "the overview", page, "Never run as tasks: look_up, search.")
 	lacks(t, "the overview", page, "tool-search")
 }
 
@@ -137,6 +138,43 @@ func TestYoungWorker(t *testing.T) {
 		lacks(t, "the list", d.get("tasks?tool=gone"), ">lost</span>")
 		lacks(t, "the page", d.get(d.pageOf("gone")), "Its worker")
 	})
+}
+
+// TestLostTasks counts and lists tasks whose worker was lost: those that no worker has found yet, and those that wait for
+// their next run.
+func TestLostTasks(t *testing.T) {
+	store := taskstore.NewMemory()
+	d := openWith(t, store, console.Options{})
+	const alive = "4712@web-1@Q7ZK3M5TA2BC"
+	if _, err := store.Beat(t.Context(), alive, time.Minute, nil); err != nil {
+		t.Fatal(err)
+	}
+	lacks(t, "the overview", d.get(""), "state=lost", ">lost<")
+	for id, claim := range map[string]struct {
+		phase  taskstore.Phase
+		worker string
+	}{
+		"fresh": {taskstore.PhaseQueued, ""}, "backin": {taskstore.PhaseRunning, ""}, "busy": {taskstore.PhaseRunning, alive}, "gone1": {taskstore.PhaseRunning, "dead"},
+		"gone2": {taskstore.PhaseInputRequired, "dead"}, "askline": {taskstore.PhaseInputRequired, ""}, "asks": {taskstore.PhaseInputRequired, alive},
+	} {
+		d.plant(store, id, func(r *taskstore.Record) {
+			r.Tool, r.Phase, r.Claim.Worker = "gone", claim.phase, claim.worker // so that this server leaves it as it is
+			if claim.worker != "" {
+				r.Claim.State = taskstore.ClaimRunning
+			}
+		})
+	}
+	overview := d.get("")
+	for state, want := range map[string]int{"waiting": 2, "running": 1, "asking": 2, "lost": 2} {
+		wants(t, "the overview", overview, fmt.Sprintf(`<a href="/console/tasks?state=%s">%d</a>`, state, want), fmt.Sprintf(`href="/console/tasks?tool=gone&amp;state=%s">%d</a>`, state, want))
+		list := d.get("tasks?state=" + state)
+		if rows, badges := strings.Count(list, `<th scope="row"`), strings.Count(list, `>`+state+`</span>`); rows != want || badges != want {
+			t.Errorf("%d tasks are listed as %s, and %d have that state, want %d", rows, state, badges, want)
+		}
+	}
+	if at := strings.Index(overview, "in line or lost: no worker"); at < strings.LastIndex(overview, `class="worker" title=`) {
+		t.Errorf("that no worker has a task stands between the workers:\n%s", overview)
+	}
 }
 
 // TestLost looks at the timelines of tasks that have lost their workers.

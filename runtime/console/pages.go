@@ -25,7 +25,9 @@ const (
 	scanAsking   = 200      // the oldest tasks that ask; see Console.readOpen
 	mostShown    = 64 << 10 // bytes of a revealed text
 	mostSteps    = 200      // on the page of a task
+	unfolded     = 10       // steps that it shows at once
 	mostMessage  = 300      // bytes of a message in a list
+	mostAsked    = 120      // bytes of a question in a list of tasks
 	maxReads     = 2        // overviews and lists at once
 	readsWithin  = 10 * time.Second
 	waitsWithin  = 30 * time.Second // for a place among maxReads

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
@@ -28,7 +30,7 @@ type query struct {
 	After string
 }
 
-// state is a value of query.State, with its filter.
+// state is a value of query.State, with its filter. The workers of some states come later, see addWorkers.
 type state struct {
 	Name   string
 	Filter taskstore.Filter
@@ -36,9 +38,10 @@ type state struct {
 
 var states = []state{
 	{"unfinished", taskstore.Filter{Unfinished: true}},
-	{stateWaiting, taskstore.Filter{Phase: taskstore.PhaseQueued}},
+	{stateWaiting, taskstore.Filter{Waiting: true}},
 	{stateRunning, taskstore.Filter{Phase: taskstore.PhaseRunning}},
 	{stateAsking, taskstore.Filter{Phase: taskstore.PhaseInputRequired}},
+	{stateLost, taskstore.Filter{Unfinished: true}},
 	{"ended", taskstore.Filter{Phase: taskstore.PhaseDone}},
 	{stateCompleted, taskstore.Filter{Outcome: taskstore.OutcomeResult, IsError: new(bool)}}, // false
 	{stateFailed, taskstore.Filter{Failed: true}},
@@ -96,7 +99,7 @@ func (q query) encode() string {
 	return v.Encode()
 }
 
-// filter returns the filter of a query.
+// filter returns the filter of a query, but for the workers.
 func (c *Console) filter(q query) (f taskstore.Filter, err error) {
 	if q.State != "" {
 		at := slices.IndexFunc(states, func(s state) bool { return s.Name == q.State })
@@ -159,12 +162,14 @@ type row struct {
 	Owner string
 	// Started is when the first run began, or zero.
 	Started time.Time
+	// Asks are the texts of the questions that are open.
+	Asks []string
 }
 
 // newRow makes the row of a task.
-func (c *Console) newRow(r taskstore.Record, viewer Viewer, workers []worker) row {
+func (c *Console) newRow(ctx context.Context, r taskstore.Record, viewer Viewer, workers []worker) row {
 	c.server.Backend().ShowPlace(&r)
-	made := row{Record: r, State: stateOf(&r, isLost(&r, workers)), Owner: c.nameOwner(r.Principal, viewer)}
+	made := row{Record: r, State: stateOf(&r, isLost(r.Phase, r.Claim.Worker, workers)), Owner: c.nameOwner(r.Principal, viewer), Asks: c.listAsks(ctx, r)}
 	for _, m := range r.Timeline.Moments() {
 		if m.Kind == taskstore.EventStarted {
 			made.Started = m.At
@@ -172,6 +177,25 @@ func (c *Console) newRow(r taskstore.Record, viewer Viewer, workers []worker) ro
 		}
 	}
 	return made
+}
+
+// listAsks returns the texts of the open questions of a task, cut for a list. It has the key of a question whose text
+// cannot be read.
+func (c *Console) listAsks(ctx context.Context, r taskstore.Record) (texts []string) {
+	if r.Phase != taskstore.PhaseInputRequired {
+		return nil
+	}
+	whole, err := c.readTask(ctx, r.ID) // a scan may leave the questions out
+	if err != nil {
+		for _, m := range openQuestions(r) {
+			texts = append(texts, m.Text)
+		}
+		return texts
+	}
+	for _, in := range whole.Outstanding() {
+		texts = append(texts, text.Shorten(cmp.Or(messageOf(in), in.Key), mostAsked))
+	}
+	return texts
 }
 
 // readList reads a page of tasks.
@@ -210,13 +234,17 @@ func (c *Console) readList(ctx context.Context, q query, viewer Viewer) (list, e
 		}
 	}
 	within, done, err := c.beginRead(ctx)
-	var tasks []taskstore.Record
+	var workers []worker
 	if err == nil {
 		defer done()
+		workers, err = c.listWorkers(within, refreshEvery)
+	}
+	var tasks []taskstore.Record
+	if err == nil {
+		addWorkers(&filter, q.State, workers)
 		tasks, err = c.inspector.Scan(within, filter, after, pageSize+1)
 	}
-	var workers []worker
-	if err == nil && slices.ContainsFunc(tasks, func(r taskstore.Record) bool { return isRun(&r) }) {
+	if err == nil {
 		workers, err = c.findWorkers(within, tasks...)
 	}
 	c.auditOwners(ctx, viewer, tasks, filter.Principal)
@@ -233,7 +261,7 @@ func (c *Console) readList(ctx context.Context, q query, viewer Viewer) (list, e
 		l.Older = "?" + q.encode()
 	}
 	for i := range tasks {
-		l.Tasks = append(l.Tasks, c.newRow(tasks[i], viewer, workers))
+		l.Tasks = append(l.Tasks, c.newRow(within, tasks[i], viewer, workers))
 	}
 	return l, nil
 }
@@ -245,7 +273,7 @@ func (c *Console) showTasks(w http.ResponseWriter, r request) error {
 		return err
 	}
 	if n, err := strconv.ParseUint(values.Get("count"), 10, 8); err == nil {
-		l.Bulk.Done = describeBulk(values.Get("did"), int(n))
+		l.Bulk.Done, _ = describeBulk(values.Get("did"), int(n), int(n))
 	}
 	return c.writeList(w, http.StatusOK, r, l)
 }

@@ -26,7 +26,7 @@ const (
 
 // explanations tell of the page's words in those of the protocol.
 var explanations = map[string]string{
-	stateWaiting:   "in line for a free slot; working in the protocol",
+	stateWaiting:   "in line for a free slot, for its first run or again after its worker was lost; working in the protocol",
 	stateRunning:   "the handler runs; working in the protocol",
 	stateAsking:    "the handler waits for an answer; input_required in the protocol",
 	stateCompleted: "completed in the protocol, with a result",
@@ -49,7 +49,7 @@ func stateOf(r *taskstore.Record, isLost bool) string {
 		return string(r.Outcome.Kind)
 	case isLost:
 		return stateLost
-	case r.Phase == taskstore.PhaseQueued:
+	case r.Waits():
 		return stateWaiting
 	case r.Phase == taskstore.PhaseInputRequired:
 		return stateAsking
@@ -122,14 +122,22 @@ func describeAfterLoss(later []taskstore.Moment) string {
 	return "another run is to follow"
 }
 
-// describeViewer says as whom the server sees a viewer, and what the viewer can do.
-func describeViewer(v Viewer) string {
+// describeViewer says as whom the server sees a viewer, what the viewer can do, and what would let the viewer act.
+func (c *Console) describeViewer(v Viewer) string {
 	can := map[[2]bool]string{{true, true}: "step in and see hidden data", {true, false}: "step in", {false, true}: "see hidden data", {false, false}: "only look"}
-	name := "Not signed in"
-	if v.Name != "" {
-		name = "Signed in as " + v.Name
+	said := "Not signed in"
+	if v.Name != "" && c.options.Authorize != nil {
+		said = "Signed in as " + v.Name
 	}
-	return name + ". You can " + can[[2]bool{v.Act, v.Reveal}] + "."
+	said += ". You can " + can[[2]bool{v.Act, v.Reveal}] + "."
+	switch {
+	case v.Act:
+	case !c.options.Actions:
+		said += " To step in here, set Options.Actions in the program."
+	default:
+		said += " To step in, you need a name and Act from Options.Authorize."
+	}
+	return said
 }
 
 // functions are those of the templates.
@@ -138,26 +146,20 @@ func (c *Console) functions() template.FuncMap {
 		"reference": reference,
 		"short":     func(r taskstore.Record) string { return beginningOf(r.ID) },
 		"seal":      c.seal,
-		"asks": func(r taskstore.Record) (keys []string) {
-			for _, m := range openQuestions(r) {
-				keys = append(keys, m.Text)
-			}
-			return keys
-		},
-		"message":  func(r taskstore.Record) string { return text.Shorten(r.Report().Message, mostMessage) },
-		"logID":    func(r taskstore.Record) string { return taskstore.LogID(r.Principal, r.ID) },
-		"machine":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-		"human":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
-		"viewer":   describeViewer,
-		"duration": formatDuration,
-		"between":  func(from, until time.Time) string { return formatDuration(max(0, until.Sub(from))) },
-		"size":     formatSize,
-		"kind":     nameStepKind,
-		"question": nameQuestion,
-		"worker":   taskserver.DescribeWorker,
-		"explain":  func(word string) string { return explanations[word] },
-		"progress": func(r taskstore.Record) bool { return r.Progress.Total > 0 && !r.Done() },
-		"number":   func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) },
+		"message":   func(r taskstore.Record) string { return text.Shorten(r.Report().Message, mostMessage) },
+		"logID":     func(r taskstore.Record) string { return taskstore.LogID(r.Principal, r.ID) },
+		"machine":   func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+		"human":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+		"viewer":    c.describeViewer,
+		"duration":  formatDuration,
+		"between":   func(from, until time.Time) string { return formatDuration(max(0, until.Sub(from))) },
+		"size":      formatSize,
+		"kind":      nameStepKind,
+		"question":  nameQuestion,
+		"worker":    taskserver.DescribeWorker,
+		"explain":   func(word string) string { return explanations[word] },
+		"progress":  func(r taskstore.Record) bool { return r.Progress.Total > 0 && !r.Done() },
+		"number":    func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) },
 	}
 }
 

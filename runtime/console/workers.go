@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
@@ -31,7 +30,7 @@ type workerList struct {
 	list []worker
 }
 
-// listWorkers returns the workers: those with the most tasks first. The list may have the given age.
+// listWorkers returns the workers: those with the most tasks first, and that without a name last. The list may have the given age.
 func (c *Console) listWorkers(ctx context.Context, age time.Duration) ([]worker, error) {
 	c.workers.mu.Lock()
 	defer c.workers.mu.Unlock()
@@ -56,6 +55,9 @@ func (c *Console) listWorkers(ctx context.Context, age time.Duration) ([]worker,
 		list = append(list, w)
 	}
 	slices.SortFunc(list, func(a, b worker) int {
+		if (a.Worker == "") != (b.Worker == "") {
+			return -cmp.Compare(a.Worker, b.Worker) // that without a name comes last
+		}
 		return cmp.Or(cmp.Compare(b.Unfinished, a.Unfinished), cmp.Compare(a.Worker, b.Worker))
 	})
 	c.workers.list, c.workers.read = list, time.Now()
@@ -66,7 +68,7 @@ func (c *Console) listWorkers(ctx context.Context, age time.Duration) ([]worker,
 // worker may be lost, or younger than the list.
 func (c *Console) findWorkers(ctx context.Context, tasks ...taskstore.Record) ([]worker, error) {
 	workers, err := c.listWorkers(ctx, refreshEvery)
-	if err == nil && slices.ContainsFunc(tasks, func(r taskstore.Record) bool { return isLost(&r, workers) }) {
+	if err == nil && slices.ContainsFunc(tasks, func(r taskstore.Record) bool { return isLost(r.Phase, r.Claim.Worker, workers) }) {
 		return c.listWorkers(ctx, 0)
 	}
 	return workers, err
@@ -81,19 +83,33 @@ type danger struct {
 	Next string
 }
 
-// isRun reports whether a worker runs the handler of a task.
-func isRun(r *taskstore.Record) bool {
-	return !r.Done() && r.Claim.State == taskstore.ClaimRunning && r.Claim.Worker != ""
+// isLost reports whether a worker that has no lease any more has a task in this phase. No worker is "".
+func isLost(phase taskstore.Phase, name string, workers []worker) bool {
+	isRun := phase == taskstore.PhaseRunning || phase == taskstore.PhaseInputRequired
+	return isRun && name != "" && !slices.ContainsFunc(workers, func(w worker) bool { return w.Worker == name })
 }
 
-// isLost reports whether a task runs at a worker that has no lease any more.
-func isLost(r *taskstore.Record, workers []worker) bool {
-	return isRun(r) && !slices.ContainsFunc(workers, func(w worker) bool { return w.Worker == r.Claim.Worker })
+// addWorkers adds to the filter of a state the workers that have its tasks.
+func addWorkers(f *taskstore.Filter, state string, workers []worker) {
+	leased := []string{}
+	for _, w := range workers {
+		if w.Worker != "" {
+			leased = append(leased, w.Worker)
+		}
+	}
+	switch state {
+	case stateRunning:
+		f.Workers = leased
+	case stateAsking:
+		f.Workers = append(leased, "") // the question of a task in line stays open
+	case stateLost:
+		f.NotWorkers = append(leased, "")
+	}
 }
 
 // findDanger tells whether the worker of a task is late or lost. It is well if the store does not tell.
 func (c *Console) findDanger(ctx context.Context, r *taskstore.Record) danger {
-	if !isRun(r) {
+	if r.Done() || r.Phase == taskstore.PhaseQueued || r.Claim.Worker == "" {
 		return danger{}
 	}
 	ctx, cancel := context.WithTimeout(ctx, readsWithin)
@@ -102,7 +118,7 @@ func (c *Console) findDanger(ctx context.Context, r *taskstore.Record) danger {
 	if err != nil {
 		return danger{}
 	}
-	d := danger{Worker: taskserver.DescribeWorker(r.Claim.Worker), IsLost: isLost(r, workers), Next: c.describeNext(r)}
+	d := danger{Worker: taskserver.DescribeWorker(r.Claim.Worker), IsLost: isLost(r.Phase, r.Claim.Worker, workers), Next: c.describeNext(r)}
 	if d.IsLost {
 		return d
 	}
@@ -115,18 +131,19 @@ func (c *Console) findDanger(ctx context.Context, r *taskstore.Record) danger {
 	return danger{}
 }
 
-// describeNext says what happens to a task when its worker is lost. Servers decide so in Backend.isRunnable.
+// describeNext says what happens to a task when its worker is lost.
 func (c *Console) describeNext(r *taskstore.Record) string {
-	tool, ok := c.server.Backend().Tool(r.Tool)
-	switch {
-	case !ok:
-		return "a server that has the tool decides what happens to it"
-	case r.CancelRequested:
+	tool, _ := c.server.Backend().Tool(r.Tool)
+	most := r.Attempt + tool.Policy.Attempts - r.Tries // a run that a closing server has handed over is no attempt
+	switch c.server.Backend().DecideAfterLoss(*r) {
+	case taskserver.LostCancelled:
 		return "it ends as cancelled"
-	case tool.Policy.OnLost != mcptask.RestartWhenLost:
+	case taskserver.LostForGood:
 		return "it ends as failed, since its tool does not restart"
-	case r.Tries >= tool.Policy.Attempts:
-		return fmt.Sprintf("it ends as failed: that was try %d of %d", r.Tries, tool.Policy.Attempts)
+	case taskserver.LostTooOften:
+		return fmt.Sprintf("it ends as failed: that was run %d of at most %d", r.Attempt, most)
+	case taskserver.LostRunsAgain:
+		return fmt.Sprintf("another worker starts it again, as run %d of at most %d", r.Attempt+1, most)
 	}
-	return fmt.Sprintf("another worker starts it again, as try %d of %d", r.Tries+1, tool.Policy.Attempts)
+	return "a server that has the tool decides what happens to it"
 }

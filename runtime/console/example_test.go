@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/console"
@@ -81,7 +82,8 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	server := &http.Server{Addr: "127.0.0.1:8081", Handler: page, ReadHeaderTimeout: 10 * time.Second}
-	fmt.Println("serve it on", server.Addr)
-	// Output: serve it on 127.0.0.1:8081
+	stranger := httptest.NewRecorder()
+	page.ServeHTTP(stranger, httptest.NewRequest(http.MethodGet, "/console/", http.NoBody))
+	fmt.Println(stranger.Code, stranger.Header().Get("WWW-Authenticate"))
+	// Output: 401 Basic realm="tasks"
 }

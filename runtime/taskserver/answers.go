@@ -47,7 +47,7 @@ func explainFailure(in mcptask.Request, failed *mcptask.Error) error {
 		kind = mcptask.ErrInvalidAnswer
 	}
 	text := failed.Error()
-	if kind == mcptask.ErrInvalidAnswer { // the client of this module begins the same way
+	if errors.Is(kind, mcptask.ErrInvalidAnswer) { // the client of this module begins the same way
 		text = strings.TrimPrefix(text, mcptask.ErrInvalidAnswer.Error()+": ")
 	}
 	return fmt.Errorf("%w: %s", kind, text)

@@ -218,7 +218,7 @@ func TestManyRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close()
+	defer func() { _ = a.Close() }()
 	until := time.Now().Add(time.Hour)
 	for i := range 120 {
 		if err := a.request(t.Context(), releases.Approval{ID: "alice-" + strconv.Itoa(i), RequestedBy: "alice", Release: billing, Until: until}); err != nil {

@@ -53,7 +53,9 @@ func main() {
 }
 
 // newOAuth returns what the flags do not say, and their defaults.
-func newOAuth() oauth { return oauth{signIn: []string{scopeReleases}, toolScopes: toolScopes} }
+func newOAuth() oauth {
+	return oauth{signIn: []string{scopeReleases}, toolScopes: toolScopes, logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+}
 
 // run serves until ctx ends.
 func run(ctx context.Context, out io.Writer, m mode) (err error) {

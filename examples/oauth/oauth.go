@@ -37,9 +37,11 @@ type oauth struct {
 	signIn []string
 	// toolScopes are what a token needs to call a tool, by the name of the tool. Hosts can ask for them later.
 	toolScopes map[string][]string
+	// logger gets the reasons for which tokens are refused.
+	logger *slog.Logger
 }
 
-// addFlags adds a flag for each field but toolScopes, which belong to the code.
+// addFlags adds a flag for each field that does not belong to the code.
 func (o *oauth) addFlags(flags *flag.FlagSet) {
 	flags.Func("url", "the `URL` by which callers know the server, such as https://tasks.example.com/mcp behind a proxy", func(text string) (err error) {
 		o.resource, err = url.Parse(text)
@@ -189,7 +191,7 @@ func (o *oauth) newVerifier(ctx context.Context) (auth.TokenVerifier, error) {
 			err = errors.New("it is bound to a key of the client, which this server does not check")
 		}
 		if err != nil {
-			refusals.Do(func() { slog.InfoContext(ctx, "token refused", "reason", fmt.Sprintf("%.300s", err)) })
+			refusals.Do(func() { o.logger.InfoContext(ctx, "token refused", "reason", fmt.Sprintf("%.300s", err)) })
 			return nil, fmt.Errorf("%w: %w", auth.ErrInvalidToken, err)
 		}
 		return &auth.TokenInfo{UserID: c.Subject, Scopes: slices.Concat(c.Scope, c.Scp), Expiration: c.ExpiresAt.Time}, nil

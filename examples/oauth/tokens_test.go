@@ -12,7 +12,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -111,13 +110,13 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestRefusalInLog tells the operator why a token was refused. It is not parallel, because it changes the process's log.
+// TestRefusalInLog tells the operator why a token was refused.
 func TestRefusalInLog(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	defer func() { slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil))) }()
 	s := newTestServer(t)
 	m := s.mode()
+	m.oauth.logger = slog.New(slog.NewTextHandler(&log, nil))
 	verify, err := m.oauth.newVerifier(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -377,8 +377,9 @@ func TestActions(t *testing.T) {
 
 func TestReveal(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		viewer := console.Viewer{Name: "ops", Reveal: true}
-		d := open(t, console.Options{Reveal: true, Authorize: func(*http.Request) (console.Viewer, error) { return viewer, nil }})
+		var viewer atomic.Pointer[console.Viewer] // open pages ask too
+		use := func(name string, reveal bool) { viewer.Store(&console.Viewer{Name: name, Reveal: reveal}) }
+		d := open(t, console.Options{Reveal: true, Authorize: func(*http.Request) (console.Viewer, error) { return *viewer.Load(), nil }})
 		id := d.start(alice, "render", `{"file":"a.mp4","secret":"hunter2"}`)
 		d.finish <- struct{}{}
 		d.awaitState(alice, id, isDone)
@@ -389,11 +390,11 @@ func TestReveal(t *testing.T) {
 			}
 		}
 		ownersOfList, task := "what=owners principals=["+alice.Principal+"]", "task="+id+" tool=render principal=alice@example.com what="
-		viewer.Reveal = false
+		use("ops", false)
 		page := d.pageOf("render")
 		lacks(t, "the list and the page of a viewer who may not reveal", d.get("tasks")+d.get(page), "hunter2", "alice")
 		audited(0, "")
-		viewer.Reveal = true
+		use("ops", true)
 		wants(t, "the list", d.get("tasks"), ">alice@example.com</a>")
 		audited(1, ownersOfList)
 		audited(0, task)
@@ -407,10 +408,10 @@ func TestReveal(t *testing.T) {
 		wants(t, "the live page", d.watch(page)(), "alice@example.com")
 		audited(1, ownersOfList)
 		audited(1, task+`"arguments and principal"`)
-		viewer.Name = "otto"
+		use("otto", true)
 		d.get("tasks")
 		wants(t, "the audit trail", d.log.String(), "action=reveal operator=otto "+ownersOfList)
-		viewer.Name = "ops"
+		use("ops", true)
 		time.Sleep(15 * time.Minute)
 		d.get("tasks")
 		d.get(page)
@@ -429,7 +430,7 @@ func TestReveal(t *testing.T) {
 		d.request(http.MethodPost, "tasks/search", url.Values{"principal": {"bob"}})
 		audited(1, `task="" tool="" principal=bob what="tasks of the principal"`)
 		_, header, _ := d.request(http.MethodPost, "tasks/search", url.Values{"principal": {"carol"}})
-		viewer.Name = "otto" // who gets the address
+		use("otto", true) // who gets the address
 		wants(t, "the list of an owner without tasks", d.get(strings.TrimPrefix(header.Get("Location"), "/console/")), ">carol</option>")
 		wants(t, "the audit trail", d.log.String(), "action=reveal operator=otto what=owners principals=[carol]")
 		if status, _, _ := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {"all"}}); status != http.StatusBadRequest {

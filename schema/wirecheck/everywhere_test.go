@@ -35,6 +35,7 @@ var untapped = map[string]string{
 	"cmd/mcptask/calls_test.go listTools":                                         "plays a server that refuses, or answers nonsense",
 	"runtime/gosdk/auth_test.go TestRequireBearerToken":                           "is about who is let in, and serves nothing behind it",
 	"runtime/console/console_test.go openWith":                                    "serves a page to browsers",
+	"runtime/console/example_test.go ExampleNew":                                  "as openWith",
 	"runtime/gosdk/passthrough_test.go TestPassthrough":                           "compares the SDK's own answers, broken or not",
 	"runtime/mcpgo/passthrough_test.go TestPassthrough":                           "as gosdk's TestPassthrough",
 	"runtime/gosdk/health_test.go TestProbes":                                     "answers probes, which speak no protocol",

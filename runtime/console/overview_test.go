@@ -231,3 +231,22 @@ func TestServerName(t *testing.T) {
 	wants(t, "what a stranger sees", refusal, "<title>Forbidden</title>")
 	lacks(t, "what a stranger sees", refusal, "shop", host+"<")
 }
+
+// TestOwnersOnTheNextPage checks that the audit trail has the owners of a page of the list, and not those of the next.
+func TestOwnersOnTheNextPage(t *testing.T) {
+	store := taskstore.NewMemory()
+	d := openWith(t, store, console.Options{Reveal: true})
+	for i := range 51 {
+		d.plant(store, fmt.Sprintf("task%02d", i), func(r *taskstore.Record) {
+			r.CreatedAt, r.Principal, r.Claim = r.CreatedAt.Add(-time.Duration(i)*time.Minute), "carol", taskstore.Claim{Worker: "elsewhere", State: taskstore.ClaimRunning}
+			if i == 50 {
+				r.Principal = "dave"
+			}
+		})
+	}
+	list := d.get("tasks")
+	wants(t, "the list", list, ">carol</a>", "after=")
+	lacks(t, "the list", list, "dave")
+	wants(t, "the audit trail", d.log.String(), "what=owners principals=[carol]")
+	lacks(t, "the audit trail", d.log.String(), "dave")
+}

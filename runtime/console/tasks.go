@@ -247,9 +247,9 @@ func (c *Console) readList(ctx context.Context, q query, viewer Viewer) (list, e
 	if err == nil {
 		workers, err = c.findWorkers(within, tasks...)
 	}
-	c.auditOwners(ctx, viewer, tasks, filter.Principal)
 	if err != nil {
 		if l.Slow = within.Err() != nil && ctx.Err() == nil; l.Slow {
+			c.auditOwners(ctx, viewer, nil, filter.Principal)
 			return l, nil
 		}
 		return l, err
@@ -260,6 +260,7 @@ func (c *Console) readList(ctx context.Context, q query, viewer Viewer) (list, e
 		q.After = newReference(last.CreatedAt, last.ID[:min(len(last.ID), idPrefix)])
 		l.Older = "?" + q.encode()
 	}
+	c.auditOwners(ctx, viewer, tasks, filter.Principal)
 	for i := range tasks {
 		l.Tasks = append(l.Tasks, c.newRow(within, tasks[i], viewer, workers))
 	}

@@ -32,7 +32,7 @@ var explanations = map[string]string{
 	stateCompleted: "completed in the protocol, with a result",
 	stateFailed:    "failed in the protocol with an error, or completed with a result that has isError",
 	stateCancelled: "cancelled in the protocol",
-	stateLost:      "the worker that runs it has no lease any more; working in the protocol",
+	stateLost:      "the worker that runs it has no lease any more; working or input_required in the protocol",
 	"late":         "the worker has not renewed its lease in time",
 	"open":         "the question waits for an answer",
 	"withdrawn":    "the handler no longer waits for an answer",
